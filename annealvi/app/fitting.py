@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from annealvi.topics import choose_n_topics
 
 #: Seconds between two checkpoints.
 PAUSE = 10
+#: Seconds in which a checkpoint is written before the process ends.
+PATIENCE = 20
 
 
 def fit(folder: Path) -> None:
@@ -53,8 +56,13 @@ def fit(folder: Path) -> None:
 
 
 def end_with_server() -> None:
-    """Wait until standard input is closed; then end this process, which writes a checkpoint."""
-    os.read(0, 1)
+    """Wait until standard input is closed; then end this process, which writes a checkpoint.
+
+    A second signal ends it at once.
+    """
+    os.read(sys.stdin.fileno(), 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(PATIENCE)
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -71,12 +71,12 @@
     document.body.removeAttribute("aria-busy");
   }
 
-  const post = (path, values) => ask("do/" + path, { method: "POST", body: JSON.stringify(values || {}) });
+  const post = (path, values) => ask("study/" + path, { method: "POST", body: JSON.stringify(values || {}) });
 
   async function refresh() {
     clearTimeout(timer);
     const before = study;
-    study = await ask("state");
+    study = await ask("study/state");
     if (study.version !== before.version || study.busy !== before.busy) show();
     if (study.progress) showProgress();
     if (study.progress || study.busy) timer = setTimeout(() => refresh().catch((error) => say(error.message)), 700);
@@ -237,7 +237,7 @@
   async function showDocuments() {
     const form = byId("search");
     const asked = new URLSearchParams({ query: form.query.value, topic: form.topic.value, group: form.group.value, start: first });
-    const { n, rows } = await ask("documents?" + asked);
+    const { n, rows } = await ask("study/documents?" + asked);
     const last = Math.min(first + rows.length, n);
     byId("number").textContent = n ? `${first + 1} to ${last} of ${n.toLocaleString("en")} documents` : "No document contains this.";
     byId("earlier").disabled = !first;
@@ -260,7 +260,7 @@
     const form = byId("comparison");
     byId("shares").tBodies[0].replaceChildren();
     if (!form.role.value) return;
-    const [shares, errors] = await ask("compare/" + form.role.value);
+    const [shares, errors] = await ask("study/compare?role=" + form.role.value);
     const label = study.topics.find(({ topic }) => String(topic) === form.topic.value).label;
     const place = shares.columns.indexOf(label, 1);
     const rows = shares.index.map((name, row) => {

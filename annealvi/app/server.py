@@ -20,13 +20,10 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from annealvi.app.study import Study
+from annealvi.app.study import ENDINGS, LARGEST, Study
 
 #: The names by which a browser reaches the server; a request with another name may be an attack.
 HOSTS = ("127.0.0.1", "localhost")
-#: The largest file that can be uploaded, in bytes, and the endings of its name.
-LARGEST = 500 * 2**20
-ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".txt", ".zip", ".docx")
 #: What a browser may do with the page; with a document, in which nothing may run; and with the
 #: report, whose own policy allows only its script.
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -43,9 +40,10 @@ HEADERS = {
 #: The media type of files that a browser saves, and does not show.
 BYTES = "application/octet-stream"
 #: Errors about the input of a person, whose message the page shows.
-REFUSED = (ValueError, TypeError, LookupError, OSError, MemoryError)
-#: What a request can ask to do, and where a request may come from: this page, or the address bar.
-ACTIONS = ("fit", "resume", "cancel", "edit")
+REFUSED = (ValueError, TypeError, LookupError, AttributeError, OSError, MemoryError)
+#: The methods of the study that a request can call.
+CALLS = {"GET": ("state", "compare", "documents"), "POST": ("fit", "resume", "cancel", "edit")}
+#: Where a request may come from: this page, or the address bar.
 ORIGINS = ("same-origin", "none")
 #: The folder of a study.
 FOLDER = "annealvi-study"
@@ -80,9 +78,6 @@ def make_app(study: Study, token: str) -> Any:
         texts = [files("annealvi").joinpath(name).read_text(encoding="utf-8") for name in names]
         return Response("\n".join(texts), media_type=media_type)
 
-    def state(request: Any) -> Any:
-        return JSONResponse(study.shown() | {"largest": LARGEST, "endings": ENDINGS})
-
     async def upload(request: Any) -> Any:
         name = Path(request.query_params["name"]).name
         ending = Path(name).suffix.lower()
@@ -100,18 +95,13 @@ def make_app(study: Study, token: str) -> Any:
             await run_in_threadpool(study.take, Path(file.name), name)
         return JSONResponse({})
 
-    async def change(request: Any) -> Any:
-        action = request.path_params["action"]
-        if action not in ACTIONS:
-            raise ValueError(f"There is no action {action!r}.")
-        await run_in_threadpool(getattr(study, action), **await request.json())
-        return JSONResponse({})
-
-    def compare(request: Any) -> Any:
-        return JSONResponse(study.compare(request.path_params["role"]))
-
-    def documents(request: Any) -> Any:
-        return JSONResponse(study.documents(**request.query_params))
+    async def call(request: Any) -> Any:
+        """Call the method of the study that the link names."""
+        name = request.path_params["name"]
+        if name not in CALLS[request.method]:
+            raise ValueError(f"There is no {name!r}.")
+        values = await request.json() if request.method == "POST" else request.query_params
+        return JSONResponse(await run_in_threadpool(getattr(study, name), **values))
 
     def document(request: Any) -> Any:
         html = study.document(request.path_params["number"])
@@ -126,11 +116,8 @@ def make_app(study: Study, token: str) -> Any:
 
     routes = [
         Route("/", page),
-        Route("/state", state),
         Route("/upload", upload, methods=["POST"]),
-        Route("/do/{action}", change, methods=["POST"]),
-        Route("/compare/{role}", compare),
-        Route("/documents", documents),
+        Route("/study/{name}", call, methods=list(CALLS)),
         Route("/documents/{number:int}", document),
         Route("/results/{name}", result),
         Route("/{part}", page),
@@ -171,15 +158,16 @@ def serve(
     source = None if path is None else Path(path).resolve()
     place = Path.cwd() if source is None else source.parent
     study = Study(place / FOLDER if folder is None else Path(folder).resolve(), read)
-    if source is not None and study.state["name"] not in (None, source.name):
-        raise ValueError(
-            f"The folder {str(study.folder)!r} contains the study of {study.state['name']!r}. "
-            "Choose another folder with --folder."
-        )
-    if source is not None and study.state["name"] is None:
+    name = study.saved["name"]
+    if source is not None and name != source.name:
+        if name is not None:
+            raise ValueError(
+                f"The folder {str(study.folder)!r} contains the study of {name!r}. Choose another "
+                "folder with --folder."
+            )
         study.take(source, source.name)
     token = secrets.token_urlsafe(16)
-    config = uvicorn.Config(make_app(study, token), port=port, log_level="critical")
+    config = uvicorn.Config(make_app(study, token), host=HOSTS[0], port=port, log_level="critical")
     listening = config.bind_socket()
     listening.listen()
     link = f"http://{HOSTS[0]}:{listening.getsockname()[1]}/{token}/"

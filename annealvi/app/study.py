@@ -39,13 +39,14 @@ from annealvi.topics import describe, write_table
 from annealvi.topics.times import read_times
 from annealvi.topics.vectorizer import LANGUAGES
 
+#: The largest file that can be uploaded, in bytes, and the endings of its name.
+LARGEST = 500 * 2**20
+ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".txt", ".zip", ".docx")
 #: Numbers of documents that the page gets to show and to guess the columns, and of a list.
 N_FIRST = 50
 N_LISTED = 25
 #: The maximum number of characters of a text in a list.
 N_CHARACTERS = 200
-#: Seconds after which a fit that was cancelled is killed.
-PATIENCE = 20
 #: A progress bar in the output of a fit: the percentage, the steps and the time left.
 BAR = re.compile(r"(\d+)%\|.*?\| (\d+/\d+) \[[\d:]+<([\d:?]+)")
 #: The folder of the results, in the folder of the study.
@@ -69,7 +70,7 @@ class Study:
         self.read = read
         self.lock = threading.RLock()
         self.version = 0
-        self.state = read_state(folder)
+        self.saved = read_state(folder)
         self.table: Any = None
         self.process: Any = None
         self.busy = False
@@ -79,9 +80,9 @@ class Study:
         self.summary: Any = None
         if (folder / DOCUMENTS).is_file():
             self.table = read_documents(folder)
-            threading.Thread(target=self._show_topics).start()
+            threading.Thread(target=self._show_topics, daemon=True).start()
 
-    def shown(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return what the page shows of the study."""
         page = {
             "version": self.version,
@@ -90,7 +91,9 @@ class Study:
             "problem": self.problem,
             "progress": self._progress() if self.process is not None else None,
             "languages": sorted(LANGUAGES),
-            **self.state,
+            "largest": LARGEST,
+            "endings": ENDINGS,
+            **self.saved,
         }
         if self.table is not None:
             page["documents"] = len(self.table)
@@ -99,7 +102,7 @@ class Study:
         if self.summary is not None:
             topics = self.summary.table.assign(weak=self.summary.trust["reason"])
             topics = topics.sort_values("share", ascending=False, kind="stable").reset_index()
-            group = self.state["settings"]["group"]
+            group = self.saved["settings"]["group"]
             page["groups"] = sorted(set(self.table[group]) - {""}) if group else []
             page["topics"] = json.loads(topics.to_json(orient="records"))
         return page
@@ -143,31 +146,24 @@ class Study:
                     ) from error
             self._forget_fit()
             self._keep(next=settings)
-            self._start()
+            self.resume()
 
     def resume(self) -> None:
-        """Continue a fit that was stopped, from its checkpoint."""
-        with self.lock:
-            self._check_idle()
-            self._start()
-
-    def cancel(self) -> None:
-        """Stop the fit; it writes a checkpoint first."""
-        process = self.process
-        if process is not None:
-            process.stdin.close()
-            threading.Timer(PATIENCE, process.kill).start()
-
-    def _start(self) -> None:
-        """Start the process of the fit, and a thread that waits for its end."""
+        """Start the process of a fit, which continues from a checkpoint if there is one."""
         command = [sys.executable, "-P", "-m", "annealvi.app.fitting", str(self.folder)]
-        with (self.folder / LOG).open("wb") as log:
+        with self.lock, (self.folder / LOG).open("wb") as log:
+            self._check_idle()
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
-        self.problem = ""
-        self.version += 1
+            self.problem = ""
+            self.version += 1
         threading.Thread(target=self._wait, daemon=True).start()
+
+    def cancel(self) -> None:
+        """Stop the fit; it writes a checkpoint first."""
+        if self.process is not None:
+            self.process.stdin.close()
 
     def _wait(self) -> None:
         """Wait for the end of the fit, and show its topics or its error."""
@@ -198,15 +194,14 @@ class Study:
     def edit(self, version: int, kind: str, topics: list[int], label: str = "") -> None:
         """Label, merge or drop topics, or undo the last edit, if the topics are of this version."""
         with self.lock:
-            self._check_idle()
             if version != self.version:
                 raise ValueError("The topics have changed meanwhile, perhaps in another tab.")
-            edits = [*self.state["edits"], {"kind": kind, "topics": topics, "label": label}]
+            edits = [*self.saved["edits"], {"kind": kind, "topics": topics, "label": label}]
             if kind == "undo":
-                edits = self.state["edits"][:-1]
+                edits = self.saved["edits"][:-1]
             model = edited(self.fitted, edits)
             if kind == "label":
-                self._topics().labels[topics[0]] = label
+                self.summary.labels[topics[0]] = label
             else:
                 self.summary = self._described(model)
             self._keep(edits=edits)
@@ -219,12 +214,12 @@ class Study:
                 if (self.folder / NEXT).exists():
                     (self.folder / NEXT).replace(self.folder / FITTED)
                     self._forget_fit()
-                    self._keep(settings=self.state["next"], next=None, edits=[])
+                    self._keep(settings=self.saved["next"], next=None, edits=[])
                     self.summary = None
                 if self.summary is None and (self.folder / FITTED).exists():
                     self.fitted = load(self.folder / FITTED)
                     self.counts = self.fitted.counts(self._column("text"))
-                    self.summary = self._described(edited(self.fitted, self.state["edits"]))
+                    self.summary = self._described(edited(self.fitted, self.saved["edits"]))
             except (ValueError, TypeError, OSError) as error:
                 self.problem = str(error)
             self.busy = False
@@ -236,7 +231,7 @@ class Study:
 
     def _column(self, role: str, empty: str | None = "") -> list[Any] | None:
         """Return the column of the documents with a role; None if no column has it."""
-        return column(self.table, self.state["settings"][role], empty)
+        return column(self.table, self.saved["settings"][role], empty)
 
     def compare(self, role: str) -> list[Any]:
         """Return the shares of topics by group or over time, and their standard errors."""
@@ -245,15 +240,14 @@ class Study:
         return [json.loads(frame.to_json(**options)) for frame in frames]
 
     def _shares(self, role: str, value: str) -> Any:
-        summary = self._topics()
-        column_of_role = self._column(role, None)
+        cells = self._column(role, None)
         if role == "group":
-            return summary.by_group(column_of_role, value=value)
-        return summary.over_time(column_of_role, self.state["settings"]["freq"], value=value)
+            return self.summary.by_group(cells, value=value)
+        return self.summary.over_time(cells, self.saved["settings"]["freq"], value=value)
 
     def documents(self, query: str, topic: str, group: str, start: str) -> dict[str, Any]:
         """Find documents by a word or label, a topic and a group; return 25 from `start` on."""
-        summary = self._topics()
+        summary = self.summary
         n_documents = len(summary.shares)
         topics = np.full(n_documents, int(topic)) if topic else summary.document_topics
         table = pandas.DataFrame({"share": summary.shares[np.arange(n_documents), topics]})
@@ -272,27 +266,26 @@ class Study:
 
     def document(self, number: int) -> str:
         """Return a document as HTML, its words in the colours of their topics."""
-        return page_of(self._topics(), number)
+        return page_of(self.summary, number)
 
     # ----------------------------------------------------------------------- downloads
 
     def result(self, name: str) -> bytes:
         """Write one of the results to the folder of the study, and return it."""
-        summary = self._topics()
         path = self.folder / RESULTS / name
         path.parent.mkdir(exist_ok=True)
         if name == "report.html":
-            summary.write_report(
+            self.summary.write_report(
                 path,
-                title=f"Topics of {self.state['name']}",
-                freq=self.state["settings"]["freq"],
+                title=f"Topics of {self.saved['name']}",
+                freq=self.saved["settings"]["freq"],
                 times=self._column("time", None),
                 groups=self._column("group", None),
             )
         elif name == "topics.safetensors":
-            save(edited(self.fitted, self.state["edits"]), path)
+            save(edited(self.fitted, self.saved["edits"]), path)
         elif name == "study.py":
-            path.write_text(script(self.state, len(self.table)), encoding="utf-8")
+            path.write_text(script(self.saved, len(self.table)), encoding="utf-8")
         elif name == DOCUMENTS:
             shutil.copyfile(self.folder / DOCUMENTS, path)
         elif name == "tables.xlsx":
@@ -303,11 +296,10 @@ class Study:
 
     def _tables(self) -> dict[str, Any]:
         """Return the tables of the study by their names."""
-        summary = self._topics()
-        tables = {"topics": summary.table, "trust": summary.trust}
-        tables["document_topics"] = summary.document_table
+        tables = {"topics": self.summary.table, "trust": self.summary.trust}
+        tables["document_topics"] = self.summary.document_table
         for role in ("group", "time"):
-            if self.state["settings"][role]:
+            if self.saved["settings"][role]:
                 tables[f"by_{role}"] = self._shares(role, "share")
                 tables[f"by_{role}_std_error"] = self._shares(role, "std_error")
         return tables
@@ -321,15 +313,9 @@ class Study:
         shutil.rmtree(self.folder / CHOICE, ignore_errors=True)
 
     def _keep(self, **changed: Any) -> None:
-        self.state = self.state | changed
-        write_state(self.folder, self.state)
+        self.saved = self.saved | changed
+        write_state(self.folder, self.saved)
         self.version += 1
-
-    def _topics(self) -> Any:
-        """Return the summary of the topics."""
-        if self.summary is None:
-            raise ValueError("There are no topics yet.")
-        return self.summary
 
     def _check_idle(self) -> None:
         if self.process is not None:

@@ -89,9 +89,9 @@ def fitted(table, tmp_path_factory):
     client = Client(study)
     answer = client.post("upload?name=papers.csv", content=table.read_bytes())
     assert answer.status_code == 200, answer.text
-    answer = client.post("do/fit", json={**SETTINGS, "n_topics": 4})
+    answer = client.post("study/fit", json={**SETTINGS, "n_topics": 4})
     assert answer.status_code == 200, answer.text
-    assert client.get("state").json()["progress"] is not None
+    assert client.get("study/state").json()["progress"] is not None
     settled(study)
     assert not study.problem
     return folder
