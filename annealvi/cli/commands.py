@@ -26,7 +26,10 @@ documents (PATH):
   .csv .tsv             each row is a document; the first line contains the names of the columns
   .jsonl .ndjson        each line is a document, as a JSON object
   .parquet              each row is a document; needs pip install pandas pyarrow
+  .xlsx                 each row of the first sheet is a document; needs pip install openpyxl
   .txt                  each line is a document
+  .docx                 each paragraph is a document; needs pip install python-docx
+  .zip                  each .txt or .docx file in it is a document, as in a folder
   .npz .mtx             word counts, as a sparse matrix of documents x words
   .h5ad                 counts of genes or regions in cells, in the format of AnnData; needs
                         pip install anndata; the columns are the columns of obs
@@ -34,7 +37,7 @@ documents (PATH):
                         barcodes.tsv
   docword.*.txt         word counts in UCI's bag-of-words format
   .ldac                 word counts in the format of LDA-C
-  All files except .npz, .parquet and .h5ad can be compressed by gzip (.gz).  Tables (.csv to
+  All files except .npz, .parquet, .h5ad and office files can be compressed by gzip (.gz).  Tables (.csv to
   .parquet) need pandas (pip install pandas).  The words of counts are read from the file
   --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
 """

@@ -17,6 +17,7 @@ from tests.browser import find_chromium
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.browser,
     pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed"),
     pytest.mark.skipif(sys.platform == "win32", reason="the pipe to Chromium is of POSIX systems"),
 ]
