@@ -37,8 +37,8 @@ documents (PATH):
                         barcodes.tsv
   docword.*.txt         word counts in UCI's bag-of-words format
   .ldac                 word counts in the format of LDA-C
-  All files except .npz, .parquet, .h5ad and office files can be compressed by gzip (.gz).  Tables (.csv to
-  .parquet) need pandas (pip install pandas).  The words of counts are read from the file
+  Except .npz, .parquet, .h5ad, .xlsx, .docx and .zip, files can be compressed by gzip (.gz).  Tables
+  (.csv to .xlsx) need pandas (pip install pandas).  The words of counts are read from the file
   --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
 """
 FIT = f"""\
