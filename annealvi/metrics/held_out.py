@@ -322,7 +322,7 @@ def transformed(model: Any, X: Any, shape: tuple[int, int], **options: Any) -> N
     try:
         theta = as_array(model.transform(X, **options))
     except (TypeError, ValueError) as error:
-        if getattr(error, "name", None) != "texts":
+        if getattr(error, "name", None) != "documents":
             raise
         raise BadParameter(
             "model",

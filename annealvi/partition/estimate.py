@@ -139,6 +139,15 @@ def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     return largest + special.log(np.mean(special.exp(logs - largest), axis=0))
 
 
+def lagrange_weights(n_points: int, at: float) -> NDArray[np.float64]:
+    """The weights that interpolate from the points 0, 1, ..., n_points - 1 to the place `at`."""
+    points = np.arange(n_points)
+    same = np.eye(n_points, dtype=bool)
+    differences = np.where(same, 1.0, points[:, None] - points)
+    distances = np.where(same, 1.0, at - points)
+    return np.prod(distances / differences, axis=1)
+
+
 #: :meth:`PowerGrid.column_sums` sums this many rows before it adds the sum to the total.
 SUMMED_ROWS: int = kernels.SUMMED_ROWS
 #: A value is interpolated from n = _ORDER points.  Their distance h is at most b / _DENSITY and at
@@ -236,18 +245,13 @@ class PowerGrid:
         panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
         place = (b - self._starts[panel]) / self._steps[panel]
         first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)
-        nodes = np.arange(_ORDER)
         rows = []
         columns = []
         entries = []
         for m in range(len(b)):
-            at = place[m] - first[m]
-            # Lagrange polynomials of the points nearest to b_m
-            others = np.where(np.eye(_ORDER, dtype=bool), 1.0, nodes[:, None] - nodes)
-            distances = np.where(np.eye(_ORDER, dtype=bool), 1.0, at - nodes)
             rows.append(np.full(_ORDER, m))
-            columns.append(panel[m] * self._size + first[m] + nodes)
-            entries.append(np.prod(distances / others, axis=1))
+            columns.append(panel[m] * self._size + first[m] + np.arange(_ORDER))
+            entries.append(lagrange_weights(_ORDER, place[m] - first[m]))
         shape = len(b), n_panels * self._size
         where = np.concatenate(rows), np.concatenate(columns)
         self._interpolation = sparse.csr_matrix((np.concatenate(entries), where), shape=shape)
