@@ -12,7 +12,7 @@ import pandas
 from annealvi._version import __version__
 from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
-from annealvi.topics import TopicModel, drop_topics, merge_topics
+from annealvi.topics import TopicModel, TopicVectorizer, drop_topics, merge_topics
 
 #: Files in the folder of a study: its settings and edits, the documents, the model as it was
 #: fitted, a finished fit that the server has not taken over, the checkpoints, and the output of the
@@ -37,7 +37,13 @@ SCRIPT = """\
 import pandas
 
 from annealvi import TemperedLDA, TopicModel, save
-from annealvi.topics import choose_n_topics, describe, drop_topics, merge_topics
+from annealvi.topics import (
+    TopicVectorizer,
+    choose_n_topics,
+    describe,
+    drop_topics,
+    merge_topics,
+)
 
 table = pandas.read_csv("documents.csv", dtype=str, keep_default_na=False)
 
@@ -94,6 +100,7 @@ def topic_model(settings: dict[str, Any]) -> TopicModel:
     """Return the unfitted model that the settings describe."""
     return TopicModel(
         settings["n_topics"],
+        vectorizer=TopicVectorizer(clean=True),
         lda=TemperedLDA(n_jobs=-1),
         stop_words=settings["language"] or None,
         random_state=0,
