@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import json
 import re
 import time
 import zipfile
@@ -14,10 +13,11 @@ import pandas
 import pytest
 
 import annealvi
-from annealvi.app import server
+from annealvi.app import fitting, server
+from annealvi.app.files import topic_model, write_state
 from annealvi.app.study import Study
 from annealvi.cli.inputs import read_columns
-from tests.app.conftest import FORMULA, HOSTILE, SETTINGS, documents, settled
+from tests.app.conftest import FORMULA, HOSTILE, SETTINGS, Client, settled
 
 
 def error(answer):
@@ -378,6 +378,23 @@ def test_many_requests_at_once(client):
     assert len({answer.content for answer in answers}) == 4
 
 
+@pytest.fixture
+def fit_here(monkeypatch):
+    """Fits the study in a folder as its own process would, and returns the exit status."""
+    monkeypatch.setattr(fitting, "end_with_server", lambda: None)
+    return lambda folder: fitting.main([str(folder)])
+
+
+def test_an_error_of_the_fit_is_its_last_line(tmp_path, fit_here, capsys):
+    study = Study(tmp_path / "study", read_columns)
+    (tmp_path / "a.csv").write_text("text\n1\n2\n3\n")
+    study.take(tmp_path / "a.csv", "a.csv")
+    write_state(study.folder, study.saved | dict(next=dict(SETTINGS, n_topics=2)))
+    assert fit_here(study.folder) == 2
+    assert "word" in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.slow
 def test_an_error_of_the_fit_is_shown(empty, tmp_path):
     empty.post("upload?name=a.csv", content=b"text\n1\n2\n3\n4\n")
     values = dict(SETTINGS, title="", time="", group="", n_topics=2)
@@ -407,17 +424,18 @@ def test_a_fit_that_was_cancelled_continues_with_the_same_result(tmp_path):
     study.resume()
     settled(study)
     assert "error" not in study.problem and study.summary is not None
-    model = annealvi.TopicModel(50, lda=annealvi.TemperedLDA(n_jobs=-1), random_state=0)
-    wanted = model.fit([str(text) for text in abstracts.texts])
+    wanted = topic_model(study.saved["settings"]).fit([str(text) for text in abstracts.texts])
     np.testing.assert_array_equal(study.fitted.components_, wanted.components_)
 
 
-def test_the_number_of_topics_can_be_chosen(tmp_path, table):
+def test_the_number_of_topics_can_be_chosen(tmp_path, table, fit_here):
     study = Study(tmp_path / "study", read_columns)
     study.take(table, "papers.csv")
-    study.fit(**SETTINGS | dict(n_topics="auto"))
-    settled(study)
-    assert study.summary is not None, study.problem
-    assert json.loads((study.folder / "study.json").read_text())["settings"]["n_topics"] == "auto"
-    assert len(documents()) == study.summary.shares.shape[0]
+    write_state(study.folder, study.saved | dict(next=dict(SETTINGS, n_topics="auto")))
+    assert fit_here(study.folder) == 0
+    assert len(list((study.folder / "comparison").iterdir())) == 2  # of two runs with 2 topics
+    again = settled(Study(study.folder, read_columns))
+    assert again.saved["settings"]["n_topics"] == "auto"
+    assert again.summary.shares.shape == (80, 2)
     assert not (study.folder / "comparison").exists()
+    assert "choose_n_topics(texts, [2], n_runs=2" in Client(again).get("results/study.py").text
