@@ -108,9 +108,10 @@
   }
 
   function showProgress() {
-    const { text, percent: done } = study.progress;
-    byId("progress-text").textContent = text || "Starting";
-    if (done === null || done === undefined) byId("progress").removeAttribute("value");
+    const { text, fits, percent: done, step, left } = study.progress;
+    const working = (text || "Starting") + (fits ? ": fit " + (fits + 1) : "");
+    byId("progress-text").textContent = done === undefined ? working : `Finding topics: step ${step}, time left ${left}`;
+    if (done === undefined) byId("progress").removeAttribute("value");
     else byId("progress").value = done;
   }
 

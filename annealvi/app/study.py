@@ -114,7 +114,7 @@ class Study:
         with self.lock:
             self._check_idle()
             try:
-                table = pandas.DataFrame(dict(self.read(path)))
+                table = pandas.DataFrame(dict(self.read(path)), dtype=object)
             except (ValueError, OSError) as error:
                 raise ValueError(str(error).replace(str(path), name)) from error
             if len(table) < 2:
@@ -184,10 +184,8 @@ class Study:
         line = self._last_line()
         bar = BAR.search(line)
         if bar is not None:
-            text = f"Finding topics: step {bar[2]}, time left {bar[3]}"
-            return {"text": text, "percent": int(bar[1])}
-        n_fits = len(list((self.folder / CHOICE).glob("*.safetensors")))
-        return {"text": f"{line}: fit {n_fits + 1}" if n_fits else line, "percent": None}
+            return {"percent": int(bar[1]), "step": bar[2], "left": bar[3]}
+        return {"text": line, "fits": len(list((self.folder / CHOICE).glob("*.safetensors")))}
 
     # ------------------------------------------------------------------------- topics
 
@@ -327,4 +325,4 @@ def page_of(summary: Any, number: int) -> str:
 
 
 def _start(text: str) -> str:
-    return text if len(text) <= N_CHARACTERS else f"{text[:N_CHARACTERS]}…"
+    return text[:N_CHARACTERS]

@@ -37,9 +37,9 @@ documents (PATH):
                         barcodes.tsv
   docword.*.txt         word counts in UCI's bag-of-words format
   .ldac                 word counts in the format of LDA-C
-  Except .npz, .parquet, .h5ad, .xlsx, .docx and .zip, files can be compressed by gzip (.gz).  Tables
-  (.csv to .xlsx) need pandas (pip install pandas).  The words of counts are read from the file
-  --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
+  Files can be compressed by gzip (.gz), except .npz, .parquet, .h5ad, .xlsx, .docx and .zip.
+  Tables (.csv to .xlsx) need pandas (pip install pandas).  The words of counts are read from the
+  file --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
 """
 FIT = f"""\
 {_DOCUMENTS}
@@ -149,15 +149,16 @@ def documents(text: str) -> int | float | str:
 
 
 def encoding(text: str) -> str:
-    """Convert the name of an encoding to the name that Python uses."""
+    """Convert the names of encodings, separated by commas, to the names that Python uses."""
     try:
-        name = codecs.lookup(text).name
+        names = [codecs.lookup(name).name for name in text.split(",")]
     except LookupError:
         raise argparse.ArgumentTypeError(
             "must be the name of an encoding, such as utf-8, cp1252, latin-1 or utf-16. "
             f"Got {text!r}"
         ) from None
-    return "utf-8-sig" if name == "utf-8" else name  # without the byte-order mark
+    # without the byte-order mark
+    return ",".join("utf-8-sig" if name == "utf-8" else name for name in names)
 
 
 #: The other libraries of the extra `app`.
@@ -381,6 +382,12 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # it was closed by the program that calls this one
+            setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(getattr(sys, stream), "reconfigure"):
+            # a letter that the encoding of the output lacks is written as its number
+            getattr(sys, stream).reconfigure(errors="backslashreplace")
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 

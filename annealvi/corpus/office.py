@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from annealvi._optional import import_optional
+from annealvi.corpus.files import decoded
 
 #: A zip file (also a .xlsx or .docx file) that unpacks to more bytes is refused.
 LARGEST_UNPACKED = 4 * 2**30
@@ -51,7 +52,7 @@ def read_zip(path: str | os.PathLike, encoding: str = "utf-8") -> dict[str, list
                 if inside.suffix.lower() == ".docx":
                     documents[inside] = "\n".join(read_docx(file))
                 elif inside.suffix.lower() == ".txt":
-                    documents[inside] = file.read().decode(encoding)
+                    documents[inside] = decoded(file.read(), encoding)
                 else:
                     raise ValueError(f"it must contain only .txt and .docx files. Got {name!r}.")
     return {

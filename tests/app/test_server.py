@@ -416,7 +416,7 @@ def test_a_fit_that_was_cancelled_continues_with_the_same_result(tmp_path):
     study = Study(tmp_path / "study", read_columns)
     study.take(path, path.name)
     study.fit(**SETTINGS | dict(title="", time="", group="", n_topics=50))
-    while (study.state()["progress"]["percent"] or 0) < 5:
+    while study.state()["progress"].get("percent", 0) < 5:
         time.sleep(0.02)
     study.cancel()
     settled(study)

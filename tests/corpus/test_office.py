@@ -93,7 +93,7 @@ def test_broken_files_are_named(tmp_path, capsys, name, content):
 
 def test_a_file_that_unpacks_to_very_much_is_not_unpacked(archive, monkeypatch):
     monkeypatch.setattr(office, "LARGEST_UNPACKED", 100)
-    with pytest.raises(ValueError, match="unpacks to .* more than 4 GB"):
+    with pytest.raises(ValueError, match=r"unpacks to .* more than 4 GB"):
         read_zip(archive)
     with pytest.raises(ValueError, match="unpacks"):
         read_docx(io.BytesIO(archive.read_bytes()))
