@@ -248,7 +248,9 @@ class Study:
         summary = self.summary
         n_documents = len(summary.shares)
         topics = np.full(n_documents, int(topic)) if topic else summary.document_topics
-        table = pandas.DataFrame({"share": summary.shares[np.arange(n_documents), topics]})
+        table = pandas.DataFrame(
+            {"share": summary.shares[np.arange(n_documents, dtype=np.int64), topics]}
+        )
         table["label"] = np.array(list(summary.labels))[topics]
         for role in ("title", "text", "group"):
             table[role] = self._column(role) or ""
