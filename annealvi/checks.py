@@ -57,7 +57,9 @@ def checked(function: Function) -> Function:
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(*args, **options)
+            # numbers that become 0 in a smaller dtype are no error, whatever the user has set
+            with np.errstate(under="ignore"):
+                return function(*args, **options)
         except BadParameter as error:
             if error.owner is None:
                 owner = type(args[0]).__name__ if method else function.__name__

@@ -639,6 +639,22 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         mixture.assign(sums, np.ascontiguousarray(topics.T, np.float64), sums)
         return mixture.predict(X)
 
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Fit the model, and predict the topic of each of the same documents; see `predict`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Topic numbers.
+        """
+        return self.fit(X).predict(X)
+
     @reads
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats.
@@ -835,7 +851,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @components_.setter
     @checked
     def components_(self, value: ArrayLike) -> None:
-        array, name = as_array(value), "components_"
+        array = as_array(value)
+        name = "components_"
         with writing(self):
             state: LDAState | None = vars(self).get("_state")
             if state is not None and state.under_way:  # in a callback
@@ -895,8 +912,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             kept=kept,
         )
 
-    def _state_of(self, tree: Mapping[str, Any], way: str) -> LDAState:
-        return LDAState.of(tree, way)
+    def _state_of(self, tree: Mapping[str, Any], path: str) -> LDAState:
+        return LDAState.of(tree, path)
 
     @classmethod
     def _check_values(cls, values: dict[str, Any]) -> None:
@@ -938,7 +955,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool
     ) -> tuple[sparse.csr_matrix, dict[str, Any]]:
         check_is_fitted(self)
-        X, population = self._check_X(X, "perplexity"), None
+        X = self._check_X(X, "perplexity")
+        population = None
         if doc_topic_distr is not None:
             n_samples, n_topics = doc_topic_distr.shape
             if n_samples != X.shape[0]:
@@ -951,19 +969,20 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return X, {"gamma": doc_topic_distr, "population": population}
 
 
-def generators(own: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
+def generators(generator: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
     """Return a random generator for each run, and one that draws the held-out documents.
 
     Run 1 uses the same random numbers as a fit with ``n_init=1``.  The seeds of the other
     generators are drawn from a copy of the generator of run 1.
     """
-    seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_runs)
-    return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
+    seeds = copy.deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
+    return [generator, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
 def prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping[str, Any]]:
     """Check X, and return it in the dtype of the fit, with its original dtype and parameters."""
-    X, parameters = check_words(columns, X, "fit", reset=True), vars(columns)
+    X = check_words(columns, X, "fit", reset=True)
+    parameters = vars(columns)
     return in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters
 
 

@@ -74,23 +74,32 @@ from annealvi.models.lda.starts import gamma_draws
 #: The unnormalised exp(E log theta) of a block take about BLOCK_BYTES, the size of the level 2
 #: cache, because statistics read them word by word.  A block has at least BLOCK_DOCUMENTS documents
 #: if these take at most LARGEST_BLOCK bytes, because adding up the blocks takes time.
-BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
+BLOCK_BYTES = 1 << 20
+BLOCK_DOCUMENTS = 4096
+LARGEST_BLOCK = 1 << 23
 #: Most entries of a block, which takes 20 bytes for each entry.  The limit matters for long
 #: documents such as cells, with thousands of entries.  It is higher in training, where the last
 #: digits of results depend on blocks, so that it affects only the longest documents.
-BLOCK_ENTRIES, TRAINING_ENTRIES = 1 << 20, 1 << 21
+BLOCK_ENTRIES = 1 << 20
+TRAINING_ENTRIES = 1 << 21
 #: Least value of lambda in the posterior form, because its online steps may lower lambda too far.
 POSTERIOR_FLOOR = 1e-10
 #: The sparsity kappa at T = 1 if documents are sparse, and the T below which kappa is not 0.
-SPARSITY, SPARSE_BELOW = 0.5, 1.5
+SPARSITY = 0.5
+SPARSE_BELOW = 1.5
 #: With over-relaxation and T below RELAXED_BELOW, each step of gamma after the first is RELAXATION
 #: times as long as the step to the coordinate optimum.  Short steps then mean that gamma is nearer
 #: to convergence, so the tolerance is multiplied by RELAXED_TOLERANCE.
-RELAXATION, RELAXED_TOLERANCE, RELAXED_BELOW = 1.5, 2.0, 1.2
+RELAXATION = 1.5
+RELAXED_TOLERANCE = 2.0
+RELAXED_BELOW = 1.2
 #: Topics with less than this share of a word may be skipped: in float64, in float32 after training,
 #: in float32 in training, and with scikit-learn's arithmetic.  In float64, skipping topics changes
 #: gamma by less than 1e-6, or by less than 1e-10 with scikit-learn's arithmetic.
-LEAST_SHARE, SINGLE_SHARE, TRAINING_SHARE, EXACT_SHARE = 1e-9, 1e-4, 1e-2, 1e-12
+LEAST_SHARE = 1e-9
+SINGLE_SHARE = 1e-4
+TRAINING_SHARE = 1e-2
+EXACT_SHARE = 1e-12
 #: The least normal number of float64.
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -202,8 +211,10 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
     inverse = np.asarray(tempering.inverse, dtype=np.float64)
     lowest = float(inverse.min())
     if lowest < TINY:
-        got = 1 / lowest if lowest else np.inf
-        raise ValueError(f"The temperature must be at most {1 / TINY:.3g}. Got {got:.3g}.")
+        raise ValueError(
+            f"The temperature must be at most {1 / TINY:.3g}. "
+            f"Got {1 / lowest if lowest else np.inf:.3g}."
+        )
     return representable(np.broadcast_to(inverse, (n_samples,)), dtype)
 
 
@@ -436,9 +447,9 @@ class Engine:
         lam = model.present()
         words = statistics.words()
         total = 0.0
-        for part in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
-            logs = model.logs(lam[part, :K])
-            total += float(np.sum(statistics.rows(part, K) * logs))
+        for block in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
+            logs = model.logs(lam[block, :K])
+            total += float(np.sum(statistics.rows(block, K) * logs))
         return total
 
     # ------------------------------------------------------------ after training
