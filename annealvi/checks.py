@@ -93,7 +93,8 @@ def validated(**constraints: Any) -> Callable[[Function], Function]:
 def naming(owner: str) -> Iterator[None]:
     """Add the name of the parameter's owner to errors about bad parameters."""
     try:
-        yield
+        with np.errstate(under="ignore"):  # as in `checked`
+            yield
     except BadParameter as error:
         error.owner = error.owner or owner
         raise

@@ -111,11 +111,13 @@ class Runs(Generic[F]):
                     raise damaged(name, "a generator", None)
         begun = None if self._saved is None else self._saved["generator"]
         self.generator = begin_generator(random_state, begun)
-        self._first = self._began = copy.deepcopy(self.generator)
+        self._first = copy.deepcopy(self.generator)
+        self._began = self._first
         self.scores: list[float] = []
         self.ended: list[F] = []
         self.under_way: F | None = None
-        self.finished = self._keeps_all = False
+        self.finished = False
+        self._keeps_all = False
         self.halt = threading.Event()
 
     @property
@@ -269,7 +271,8 @@ class Runs(Generic[F]):
             if self.halt.is_set():
                 return math.nan
             try:
-                fit = unfinished[number] = begin(number)
+                fit = begin(number)
+                unfinished[number] = fit
                 fit.run()
             except BaseException:
                 self.halt.set()

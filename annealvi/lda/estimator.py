@@ -95,7 +95,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     random_state : int, RandomState instance or None, default=None
         Seed for the initial topics and for the choice of held-out documents.
     verbose : int, default=0
-        If not 0, print a line after each pass.
+        If 1, print a line after each pass that all runs have made (see `n_init`), and after each
+        batch pass at the end.  If 2 or more, print a line after each pass of each run.
     preset : {"annealvi", "sklearn"}, default="annealvi"
         The values that parameters have if they are None or ``"auto"``: those computed from the
         corpus, or scikit-learn's defaults.
@@ -120,7 +121,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         Runs are merged only if all topics have the same prior, no prior is learned, `init` is not
         an array, and T is always 1 or decreases to 1 by a schedule.  Otherwise ``"auto"`` means 1.
-        If you set more runs, the run with the lowest perplexity (`bound_`) is kept or, with
+        If you set more runs, the run with the highest ELBO of documents and topics is kept or, with
         `validation_fraction`, the run with the highest `validation_score_`.
     validation_fraction : float, default=None
         Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass, these
@@ -213,7 +214,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     dtype_ : dtype
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
-        Perplexity of all documents passed to `fit`, including held-out documents.  On a small
+        Perplexity of all documents passed to `fit`, including held-out documents, as the method
+        `perplexity` computes it.  On a small
         corpus, merged topics predict better than topics of one run, but have a higher `bound_`.
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.

@@ -55,6 +55,6 @@ class TreeSum(Generic[T]):
                     break
                 left, right = (value, neighbour) if number < sibling else (neighbour, value)
                 value = self._merged(left, right)
-            level = level + 1
-            number = number >> 1
+            level += 1
+            number >>= 1
         self.nodes[level, number] = value

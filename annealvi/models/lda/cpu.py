@@ -439,7 +439,7 @@ class CPUEngine(Engine):
             eta, eta_sums = model.prior()
             # if the fit is interrupted here, lambda is that of a step without statistics
             model.sums = None
-            model.now = model.now * (1.0 - rho)
+            model.now *= 1.0 - rho
             sums = move_rows(
                 words,
                 model.lam,

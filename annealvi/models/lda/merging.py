@@ -90,7 +90,8 @@ def groups_of(
             of_word = np.zeros(len(words))
             of_word[shared] = terms[words[shared]] + their_terms + entr(column[shared] + theirs)
             lost[nonempty] = np.add.reduceat(of_word, (np.cumsum(lengths) - lengths)[nonempty])
-            counts[one.words] = terms[one.words] = 0.0
+            counts[one.words] = 0.0
+            terms[one.words] = 0.0
         p = one.size
         q = np.array([topic_b.size for topic_b in several])
         lost += entr(p) + entr(q) - entr(p + q)

@@ -296,11 +296,6 @@ class LDA:
         """The present lambda as a view of shape (K, V)."""
         return self.present()[:, : self.n_topics].T
 
-    def snapshot(self) -> NDArray:
-        """The present lambda as an array of shape (K, V) that later steps do not change."""
-        lam = aligned_copy(self.lam) if self.now == 1 else self.present()
-        return lam[:, : self.n_topics].T
-
     def counts(self) -> NDArray:
         """The counts of words in each topic, lambda minus the prior, as a new (K, V) array."""
         return np.maximum(self.components - self.eta_rows(self.dtype).T, 0, order="C")
@@ -501,7 +496,8 @@ class LDA:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return an independent copy whose rows are aligned in memory too."""
-        copied = memo[id(self)] = shallow(self)
+        copied = shallow(self)
+        memo[id(self)] = copied
         vars(copied).update(self.__getstate__())
         copied.lam = aligned_copy(self.lam)
         copied.decay = self.decay.copy()

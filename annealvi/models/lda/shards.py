@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from annealvi._kernels import gpu
 from annealvi.exceptions import BadParameter
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models.lda.cpu import CPUEngine, Statistics, lent_engine
-from annealvi.models.lda.engine import Engine, EStep, inverse_of_each, of_rows
+from annealvi.models.lda.cpu import CPUEngine, lent_engine
+from annealvi.models.lda.engine import Engine, inverse_of_each, of_rows
 from annealvi.models.lda.gpu import GPUEngine, device_of
 from annealvi.models.lda.model import LDA
 from annealvi.scale.elsewhere import Elsewhere
@@ -172,6 +172,10 @@ def evaluate_shard(
     )
 
 
+#: The methods that :class:`ShardEngine` has from its inner engine.
+INNER = ("begin", "for_inference", "step_topics", "release", "release_large", "forget_documents")
+
+
 class ShardEngine(Engine):
     """Sums over shards, which another engine or the workers of an :class:`Elsewhere` compute.
 
@@ -185,30 +189,13 @@ class ShardEngine(Engine):
     def __init__(self, inner: CPUEngine, shard_size: int | None = None) -> None:
         self.inner = inner
         self.shard_size = shard_size
+        # the inner engine has the buffers, and computes whatever is no sum over shards
+        for name in INNER:
+            setattr(self, name, getattr(inner, name))
 
     @property
     def n_threads(self) -> int:  # type: ignore[override]
         return self.inner.n_threads
-
-    def begin(self, model: LDA) -> Statistics:
-        return self.inner.begin(model)
-
-    def for_inference(self, model: LDA, step: EStep, want_logs: bool) -> Engine:
-        return self.inner.for_inference(model, step, want_logs)
-
-    def step_topics(
-        self, model: LDA, statistics: Any, rho: float, scale: float, floor: float, b: float
-    ) -> None:
-        self.inner.step_topics(model, statistics, rho, scale, floor, b)
-
-    def release(self) -> None:
-        self.inner.release()
-
-    def release_large(self) -> None:
-        self.inner.release_large()
-
-    def forget_documents(self) -> None:
-        self.inner.forget_documents()
 
     def e_step(
         self,
