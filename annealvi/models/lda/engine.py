@@ -138,16 +138,21 @@ class EStep:
         tempering: Tempering,
         n_samples: int,
         *,
+        training: bool = False,
         exact: bool = False,
         max_iter: int | None = None,
     ) -> Self:
-        """The local step of inference after training, by default until convergence."""
+        """The local step in training or, by default, that of inference until convergence."""
         options = model.options
         b = inverse_of_each(tempering, n_samples, model.dtype)
-        if max_iter is None:
-            max_iter = (
-                options.max_iter if options.inference_iter is None else options.inference_iter
-            )
+        limit = options.max_iter
+        if options.inference_iter is not None and not training:
+            limit = options.inference_iter
+        tolerance = float(options.tolerance)
+        relaxation = 1.0
+        if training and options.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
+            tolerance = RELAXED_TOLERANCE * tolerance
+            relaxation = RELAXATION
         return cls(
             tempering=tempering,
             b=b,
@@ -155,28 +160,13 @@ class EStep:
             alpha=model.effective_alpha(tempering),
             exact=exact,
             eps=float(np.finfo(model.dtype).eps) if exact else 0.0,
-            max_iter=int(max_iter),
-            tolerance=float(options.tolerance),
-            by_topic=options.by_topic,
-            least_share=least_share(model, training=False),
-        )
-
-    def in_training(self, model: LDA) -> Self:
-        """The same local step in training."""
-        options = model.options
-        relaxation = 1.0
-        tolerance = float(options.tolerance)
-        if options.over_relaxed and self.tempering.mean * RELAXED_BELOW > 1:
-            relaxation = RELAXATION
-            tolerance = RELAXED_TOLERANCE * tolerance
-        return replace(
-            self,
-            max_iter=int(options.max_iter),
+            max_iter=int(limit if max_iter is None else max_iter),
             tolerance=tolerance,
+            by_topic=options.by_topic,
+            least_share=least_share(model, training=training),
+            sparsity=sparsity(model, tempering) if training else 0.0,
             relaxation=relaxation,
-            sparsity=sparsity(model, self.tempering),
-            least_share=least_share(model, training=True),
-            want_statistics=True,
+            want_statistics=training,
         )
 
     def heating(self, model: LDA) -> Self:
@@ -333,7 +323,8 @@ class Engine:
         n_samples = batch.rows.stop - batch.rows.start
         rule = tempering.rule
         statistics = self.begin(model)
-        step = EStep.of(model, tempering, n_samples, exact=model.options.exact).in_training(model)
+        exact = model.options.exact
+        step = EStep.of(model, tempering, n_samples, training=True, exact=exact)
         partition = self._partition(model, tempering) if moments or rule is not None else None
         energies = moments and rule is None
         uniform = energies and bool(np.all(step.b == step.b0))
@@ -342,7 +333,7 @@ class Engine:
         word_energy = np.empty(model.n_features) if uniform else None
         n_words = lengths(X, batch.rows)
         learns_alpha = "doc_topic_prior" in model.learned and learns_at(tempering)
-        reads_gamma = model.options.exact or bool(model.learned) or partition is not None
+        reads_gamma = exact or bool(model.learned) or partition is not None
         log_c: Any = 0.0
         of_theta = 0.0
         for rows in self.blocks(model, batch.rows, X.indptr, TRAINING_ENTRIES):

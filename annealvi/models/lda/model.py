@@ -248,7 +248,8 @@ class LDA:
     @property
     def alpha_row(self) -> NDArray[np.float64]:
         """The prior alpha, of shape (K,)."""
-        return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), (self.n_topics,))
+        alpha = self.alpha
+        return np.full(self.n_topics, alpha, np.float64) if np.ndim(alpha) == 0 else alpha
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
         """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
