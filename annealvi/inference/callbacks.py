@@ -143,7 +143,9 @@ class Tasks:
         y: Any,
         fitted: Callable[[], dict[str, Any]] = dict,
     ) -> None:
-        self._estimator, self._open_root, self._fitted = estimator, open_root, fitted
+        self._estimator = estimator
+        self._open_root = open_root
+        self._fitted = fitted
         self._shown = {"X": X, "y": y}
         if y is None and X is not None:
             self._shown["y"] = lambda: np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
@@ -164,7 +166,8 @@ class Tasks:
 
     def begin(self, estimator: Any, run: Run) -> None:
         """Open the task of a run, and its first step."""
-        self._n_left, self._steps_per_pass = run.n_steps - run.n_done, run.steps_per_pass
+        self._n_left = run.n_steps - run.n_done
+        self._steps_per_pass = run.steps_per_pass
         several = run.n_runs > 1
         while len(self._path) > 1:  # tasks of the previous run
             self._end(fitted=False)
