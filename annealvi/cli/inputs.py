@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
 import warnings
 from collections.abc import Mapping
@@ -59,6 +60,20 @@ DECLARED = re.compile(r'"?sep=(.)"?')
 #: Names of the array of words in an .npz file, and of files of words in the folder of counts.
 WORDS = ("vocab", "feature_names", "vocabulary", "words")
 BESIDE = ("vocab.txt", "vocabulary.txt")
+#: What is near the beginning of files that annealvi writes: of a report, a model, a table of
+#: labels, and of the topics that the commands fit, show and compare print.
+MARKS = (
+    b'<meta name="generator" content="annealvi">',
+    b'"__metadata__":{"',
+    b"document,topic,label,share",
+    b"topic  share  ",
+    b"checksum of the topics: ",
+    b"similarity  topic  words",
+)
+#: The number of bytes in which these are searched.
+START = 1000
+#: Files that are in each folder of annealvi paper.
+OF_PAPER = ("methods.txt", "topics.tex", "trust.tex")
 #: The maximum number of names in a message.
 LISTED = 40
 
@@ -130,7 +145,11 @@ def read_text(path: str | Path, encoding: str) -> str:
 
 
 def decoded(content: bytes, encodings: str) -> str:
+<<<<<<< HEAD
     """Decode a file by the first encoding that fits; the encodings are separated by commas."""
+=======
+    """Decode a file by the first of the `encodings`, separated by commas, that fits."""
+>>>>>>> main
     *preferred, final = encodings.split(",")
     for encoding in preferred:
         with suppress(UnicodeDecodeError):
@@ -214,9 +233,22 @@ def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
     return columns
 
 
-def _listed(names: list[str]) -> str:
+def _is_output(file: Path) -> bool:
+    """Whether a file is an output of annealvi, or the output of this command goes to the file."""
+    for descriptor in (1, 2):
+        with suppress(OSError):  # the output is closed
+            if os.path.samestat(file.stat(), os.fstat(descriptor)):
+                return True
+    with file.open("rb") as stream:
+        start = stream.read(START)
+    return any(mark in start for mark in MARKS) or all(
+        file.with_name(name).is_file() for name in OF_PAPER
+    )
+
+
+def _listed(names: list[str], headline: str = "Its columns are") -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"Its columns are: {', '.join(map(str, names[:LISTED]))}{more}."
+    return f"{headline}: {', '.join(map(str, names[:LISTED]))}{more}."
 
 
 def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
@@ -224,6 +256,13 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     files = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
     files = [file for file in files if not any(name.startswith(".") for name in file.parts)]
     files.sort(key=Path.as_posix)
+    written = [file.as_posix() for file in files if _is_output(path / file)]
+    if written:
+        files = [file for file in files if file.as_posix() not in written]
+        warn_user(
+            f"{_listed(written, 'These files are not read, because annealvi wrote them')} To read "
+            "them, move them to another folder."
+        )
     texts = []
     errors = {}
     for file in files:

@@ -106,6 +106,12 @@ def read_topics(path: str) -> Source:
     return Source(model)
 
 
+def check_output(option: str, path: str) -> None:
+    """Raise OSError before the work if a file cannot be written after it."""
+    if Path(path).is_dir() or not os.access(Path(path).parent, os.W_OK):
+        raise OSError(f"{option}: {path!r} must be a file in a folder that you can write to.")
+
+
 def say(chosen: argparse.Namespace, line: str) -> None:
     if not chosen.quiet:
         print(line, file=sys.stderr, flush=True)
@@ -126,6 +132,8 @@ def read(chosen: argparse.Namespace) -> Corpus:
 
 def label(chosen: argparse.Namespace) -> None:
     """Write a table with the topic to which each document is assigned, and the topic's share."""
+    if chosen.output is not None:
+        check_output("--output", chosen.output)
     source = read_topics(chosen.model)
     corpus = read(chosen)
     X = counts_of(source, corpus, repr(chosen.model))
@@ -158,7 +166,8 @@ def label(chosen: argparse.Namespace) -> None:
         sys.stdout.write(table.getvalue())
         return
     with replacing(Path(os.path.realpath(chosen.output))) as partial:
-        partial.write_text(table.getvalue(), encoding="utf-8", newline="")
+        # names of files can contain bytes that are no characters of UTF-8
+        partial.write_text(table.getvalue(), "utf-8", "backslashreplace", newline="")
     say(chosen, f"wrote {chosen.output}")
 
 

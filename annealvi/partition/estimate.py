@@ -141,7 +141,7 @@ def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def lagrange_weights(n_points: int, at: float) -> NDArray[np.float64]:
     """The weights that interpolate from the points 0, 1, ..., n_points - 1 to the place `at`."""
-    points = np.arange(n_points)
+    points = np.arange(n_points, dtype=np.int64)
     same = np.eye(n_points, dtype=bool)
     differences = np.where(same, 1.0, points[:, None] - points)
     distances = np.where(same, 1.0, at - points)
@@ -192,26 +192,28 @@ class PowerGrid:
         b = np.array(inverses, dtype=np.float64)
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
-        even = b[0] + step * np.arange(len(b))
+        even = b[0] + step * np.arange(len(b), dtype=np.int64)
         self._interpolation: sparse.csr_matrix | None = None
         if step != 0 and np.allclose(b, even, rtol=1e-13, atol=0):
             self._follow(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
             self._cover(b)
         self.points = np.add.outer(self._starts, np.zeros(self._size))
-        self.points = (self.points + np.outer(self._steps, np.arange(self._size))).ravel()
+        self.points = (
+            self.points + np.outer(self._steps, np.arange(self._size, dtype=np.int64))
+        ).ravel()
         self.n_points = len(self.points)
 
     def _follow(self, low: float, step: float, size: int, descending: bool) -> None:
         """Divide an evenly spaced grid into panels so short that rounding errors are small."""
         n_panels = -(-size // _MOST_STEPS)
         self._size = -(-size // n_panels)
-        self._starts = low + step * self._size * np.arange(n_panels)
+        self._starts = low + step * self._size * np.arange(n_panels, dtype=np.int64)
         self._steps = np.full(n_panels, step)
         if descending or n_panels > 1:
-            order = np.arange(size)[:: -1 if descending else 1]
+            order = np.arange(size, dtype=np.int64)[:: -1 if descending else 1]
             shape = size, n_panels * self._size
-            entries = np.ones(size), (np.arange(size), order)
+            entries = np.ones(size), (np.arange(size, dtype=np.int64), order)
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
     def _cover(self, b: NDArray[np.float64]) -> None:
@@ -250,7 +252,7 @@ class PowerGrid:
         entries = []
         for m in range(len(b)):
             rows.append(np.full(_ORDER, m))
-            columns.append(panel[m] * self._size + first[m] + np.arange(_ORDER))
+            columns.append(panel[m] * self._size + first[m] + np.arange(_ORDER, dtype=np.int64))
             entries.append(lagrange_weights(_ORDER, place[m] - first[m]))
         shape = len(b), n_panels * self._size
         where = np.concatenate(rows), np.concatenate(columns)

@@ -31,7 +31,7 @@ LEAST_SHAPE = 1e-6
 STENCIL = 12
 
 #: Inverse temperatures over which outlier scores are averaged, m / 100 for m = 1, ..., 100.
-SCORE_GRID = np.arange(1, 101) / 100
+SCORE_GRID = np.arange(1, 101, dtype=np.int64) / 100
 
 
 @dataclass(eq=False)
@@ -211,7 +211,7 @@ class LocalVariational(Learned):
     def _set_grid(self) -> None:
         size = int(self.grid)
         if not self.continuous:
-            self._inverses = np.arange(1, size + 1) / size
+            self._inverses = np.arange(1, size + 1, dtype=np.int64) / size
             self._log_prior = log_weights(self.prior, size)
             return
         a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
@@ -221,7 +221,7 @@ class LocalVariational(Learned):
         self._log_prior = special.log(weights)
         # log C is smooth, so half as many points suffice as for the sharp q(b)
         n_points = max(STENCIL, size // 2)
-        self._inverses = (np.arange(n_points) + 0.5) / n_points
+        self._inverses = (np.arange(n_points, dtype=np.int64) + 0.5) / n_points
         places = self._nodes * n_points - 0.5
         first = np.clip(np.round(places).astype(int) - STENCIL // 2, 0, n_points - STENCIL)
         self._interpolation = np.zeros((n_points, size))

@@ -794,7 +794,7 @@ def _left_out(
         counts = np.asarray(X.sum(axis=0)).ravel()[left]
         counts = np.where(kept[left], np.inf, counts)  # these words are not excluded
         rest = left[np.argsort(-counts, kind="stable")[max_words:]]
-        dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
+        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), rest) & ~kept
     return limits, dropped
 
 

@@ -5,6 +5,8 @@ import codecs
 import gzip
 import os
 import re
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from scipy import sparse
 from scipy.io import mmwrite
 
+import annealvi
 from annealvi.cli.commands import make_parser
 from annealvi.cli.inputs import read_corpus, read_text
 from tests.asserts import refused
@@ -50,6 +53,31 @@ def test_a_folder(folder, rows):
     found = zip(corpus.columns["title"], corpus.texts, corpus.columns["group"], strict=True)
     expected = [(f"{row['kind']}/{row['id']}.txt", row["text"], row["kind"]) for row in rows]
     assert list(found) == sorted([*expected, ("more.txt.gz", "packed", ".")])
+
+
+def test_outputs_are_no_documents(call, folder):
+    pytest.importorskip("plotly")
+    outputs = ("--report", folder / "r.html", "--model", folder / "m.safetensors")
+    first = call("fit", folder, "--n-topics", 3, *outputs)
+    call("label", folder / "m.safetensors", folder, "--output", folder / "labels.csv")
+    (folder / "topics").write_text(first.out, encoding="utf-8")
+    paper = folder / "paper"
+    paper.mkdir()
+    for name in ("methods.txt", "topics.tex", "trust.tex", "topics.pdf"):
+        (paper / name).write_bytes(b"\0")
+    again = call("fit", folder, "--n-topics", 3, *outputs)
+    assert again.status == 0 and again.out == first.out
+    for name in ("r.html", "m.safetensors", "labels.csv", "topics", "paper/topics.pdf"):
+        assert name in again.err.split("because annealvi wrote them: ")[1]
+    assert "read 36 documents" in again.err
+
+
+def test_the_file_of_the_output_is_no_document(folder):
+    (folder / "of.txt").write_text("star moon", encoding="utf-8")
+    command = [sys.executable, "-m", "annealvi", "fit", ".", "--n-topics", "3", "--quiet"]
+    with (folder / "topics.txt").open("w") as output, (folder / "log.txt").open("w") as log:
+        subprocess.run([*command, "--model", "../m"], cwd=folder, stdout=output, stderr=log)
+    assert annealvi.load(folder.parent / "m").vocabulary_.n_documents == 37
 
 
 QUESTION = "What did you like, or not like, and why?"
