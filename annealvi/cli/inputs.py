@@ -145,11 +145,7 @@ def read_text(path: str | Path, encoding: str) -> str:
 
 
 def decoded(content: bytes, encodings: str) -> str:
-<<<<<<< HEAD
     """Decode a file by the first encoding that fits; the encodings are separated by commas."""
-=======
-    """Decode a file by the first of the `encodings`, separated by commas, that fits."""
->>>>>>> main
     *preferred, final = encodings.split(",")
     for encoding in preferred:
         with suppress(UnicodeDecodeError):
