@@ -71,6 +71,12 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
                 f"{name}[{number}]", "a str", (text if missing else type(text)), hint
             )
         checked_texts.append(text)
+    words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
+    if min_documents and 2 * sum(" " in word.strip() for word in words) > len(words):
+        warn_user(
+            f"Most words in the lists of {name!r} contain spaces, such as {words[0]!r:.60}. Each "
+            "of them is counted as one word. Pass texts as str, not as rows of a table."
+        )
     if len(checked_texts) < min_documents:
         raise BadParameter(
             name,
@@ -82,6 +88,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
 
 def _items(texts: Any, name: str) -> Iterable:
     """Return the texts to iterate over; raise an error for objects that are not texts."""
+    texts = column_of(texts)
     hint = None
     kind = getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
@@ -99,6 +106,21 @@ def _items(texts: Any, name: str) -> Iterable:
     if hint is not None:
         raise BadParameter(name, ALLOWED, type(texts), hint)
     return texts
+
+
+def column_of(values: Any) -> Any:
+    """Return an iterable for a column of Arrow, of a data set, or of a table with one column."""
+    if hasattr(values, "to_pylist"):
+        return values.to_pylist()
+    if hasattr(values, "__getitem__") and not hasattr(values, "__iter__"):
+        return [values[number] for number in range(len(values))]
+    if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 and isinstance(values, np.ndarray):
+        return values[:, 0] if values.dtype.kind in "UTO" else values
+    if isinstance(values, list) and all(are_tokens(row) and len(row) == 1 for row in values):
+        cells = [row[0] for row in values]
+        spaced = [isinstance(cell, str) and " " in cell.strip() for cell in cells]
+        return cells if len(cells) > 1 and 2 * sum(spaced) > len(cells) else values
+    return values
 
 
 def blocks_of(texts: Any) -> Iterator[list[str]]:
@@ -158,6 +180,7 @@ def are_texts(documents: Any, name: str) -> bool:
             type(documents),
             "Put a single text in a list.",
         )
+    documents = column_of(documents)
     if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
         return False
     if hasattr(documents, "shape"):  # an array, a Series
@@ -178,6 +201,7 @@ def is_list(value: Any) -> bool:
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
     """Check that there is a value for each of n items, and return the values as a list."""
+    values = column_of(values)
     if not is_list(values):
         raise BadParameter(name, f"a sequence with one entry for each {what}", values)
     items = list(values)

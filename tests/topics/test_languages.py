@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
 from annealvi import TopicModel
 from annealvi.topics import TopicVectorizer
@@ -43,7 +45,7 @@ def test_stop_words_of_several_languages():
 @pytest.mark.parametrize(
     "languages", [("german",), ("english", "french"), ("english",) * 5 + ("german",)]
 )
-def test_texts_in_another_language_are_told(languages, tmp_path):
+def test_texts_in_another_language_are_told(languages):
     pytest.importorskip("stop_words")
     with pytest.warns(UserWarning, match=rf"texts seem to be in {languages[-1]} \(.*stop_words"):
         model = TopicModel(2, random_state=0).fit(texts(*languages))
@@ -52,7 +54,7 @@ def test_texts_in_another_language_are_told(languages, tmp_path):
     assert f"{languages[-1]} ({share:.0%})" in model.vocabulary_note_
 
 
-def test_english_is_known_without_a_package(monkeypatch):
+def test_english_is_known_without_a_package():
     pytest.importorskip("stop_words")
     model = TopicModel(2, stop_words="german", random_state=0)
     with pytest.warns(UserWarning, match=r"texts seem to be in english \(100%\)"):
@@ -69,6 +71,18 @@ def cut(text):
     if len(text) > 60:
         raise OSError("too long")
     return text.split()
+
+
+def test_fractions_are_told_once(recwarn):
+    blocks = [texts("english"), texts("english")]
+    model = TopicModel(2, vectorizer=TfidfVectorizer(), stop_words=None, random_state=0)
+    with pytest.warns(UserWarning, match="TfidfVectorizer computes fractions, such as .*counts"):
+        model.partial_fit(blocks[0])
+    model.partial_fit(blocks[1]).transform(blocks[1])
+    assert not recwarn.list
+    pipeline = make_pipeline(CountVectorizer(), TfidfTransformer(use_idf=False))
+    with pytest.warns(UserWarning, match="Pipeline computes fractions"):
+        TopicModel(2, vectorizer=pipeline, stop_words=None, random_state=0).fit(blocks[0])
 
 
 @pytest.mark.parametrize("name", ["tokenizer", "analyzer"])

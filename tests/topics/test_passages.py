@@ -22,15 +22,10 @@ def test_no_word_is_lost_and_no_passage_is_too_long(n_words):
 
 def test_paragraphs_stay_whole():
     text = "one two\n\nthree four\n\nfive six seven eight nine. ten"
-    assert split_passages([text], 4).texts == [
-        "one two\n\nthree four",
-        "five six seven eight",
-        "nine.\n\nten",
-    ]
-    assert split_passages(["月" * 300 + "。" + "日" * 300], 40).texts == [
-        "月" * 300 + "。",
-        "日" * 300,
-    ]
+    passages = ["one two\n\nthree four", "five six seven eight", "nine. ten"]
+    assert split_passages([text], 4).texts == passages
+    sentences = ["月" * 300 + "。", "日" * 300]
+    assert split_passages(["".join(sentences)], 20).texts == sentences
 
 
 def test_rows_of_the_documents_are_kept():
@@ -42,5 +37,5 @@ def test_rows_of_the_documents_are_kept():
         assert_array_equal(passages.document, [0, 0, 1])
         assert_array_equal(passages.passage, [0, 1, 0])
     assert split_passages(["a"]).data is None
-    refused("'data.* 3 documents", split_passages, ["a", "b", "c"], data=frame)
-    refused("'data.* 3 documents", split_passages, ["a", "b", "c"], data=dict(frame))
+    refused("data.* 3 documents", split_passages, ["a", "b", "c"], data=frame)
+    refused("data.* 3 documents", split_passages, ["a", "b", "c"], data=dict(frame))
