@@ -178,8 +178,9 @@ PERIODS = """length of periods of time: year, quarter, month, week, day, or a mu
 FORMULA = """estimate effects of columns on topic shares, such as '~ party + bs(day, df=5)', where
 bs is a spline; party * day includes the interaction of both columns"""
 REFITS = "fit N more models, so that intervals allow for uncertain topics (default: 0)"
-STOP_WORDS = """english, none, another language such as german (needs pip install stop-words),
-or a file with a word on each line (default: english)"""
+STOP_WORDS = """english, none, another language such as german or de (needs pip install
+stop-words), several languages such as german,english, or a file with a word on each line (default:
+english)"""
 RARE = "exclude words in fewer documents (default: from the number of documents)"
 FREQUENT = "exclude words in more documents (default: a fifth of the documents)"
 #: The options of each command, in groups that its help shows; the first group has no headline.
@@ -352,8 +353,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 
+    shown = set()
+
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"{name}: warning: {_in_a_line(message)}", file=sys.stderr)
+        line = f"{name}: warning: {_in_a_line(message)}"
+        if line not in shown:  # several figures can give the same warning
+            print(line, file=sys.stderr)
+        shown.add(line)
 
     try:
         with warnings.catch_warnings():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +26,7 @@ from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
 from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source
-from annealvi.topics.vectorizer import LANGUAGES
+from annealvi.topics.vectorizer import LANGUAGES, stop_words_of
 
 
 def fit(chosen: argparse.Namespace) -> None:
@@ -68,15 +69,6 @@ def fit(chosen: argparse.Namespace) -> None:
 
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
     """Return the unfitted TopicModel that the options describe."""
-    stop_words: Any = None if chosen.stop_words == "none" else chosen.stop_words
-    if chosen.stop_words not in {"none", *LANGUAGES}:
-        if not Path(chosen.stop_words).is_file():
-            raise ValueError(
-                f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}. "
-                f"Got {chosen.stop_words!r}."
-            )
-        stop_words = read_text(chosen.stop_words, chosen.encoding).split("\n")
-        stop_words = [word.strip() for word in stop_words if word.strip()]
     seeds = chosen.seed_words
     if seeds is not None:
         if not seeds.lstrip().startswith("{"):
@@ -92,9 +84,31 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
         vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df, clean=chosen.clean),
         lda=TemperedLDA(max_iter=chosen.passes, n_jobs=chosen.jobs),
         seed_words=seeds,
-        stop_words=stop_words,
+        stop_words=_stop_words(chosen),
         random_state=chosen.random_state,
     )
+
+
+def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
+    """Return the stop words that --stop-words names: of languages, of a file, or none."""
+    if chosen.stop_words.lower() == "none":
+        return None
+    languages = [name.strip().lower() for name in chosen.stop_words.split(",")]
+    if find_spec("stop_words") is not None:
+        codes = import_optional("stop_words", "--stop-words").LANGUAGE_MAPPING
+        # also codes with a country, such as en_GB
+        languages = [codes.get(re.sub("[-_].*", "", name), name) for name in languages]
+    if not LANGUAGES.issuperset(languages):
+        if not Path(chosen.stop_words).is_file():
+            raise ValueError(
+                "--stop-words must be 'none', a file, or one or more, separated by commas, of "
+                f"{', '.join(sorted(LANGUAGES))}. Got {chosen.stop_words!r}."
+            )
+        lines = read_text(chosen.stop_words, chosen.encoding).split("\n")
+        return [line.strip() for line in lines if line.strip()]
+    if len(languages) == 1:
+        return languages[0]
+    return [word for language in languages for word in stop_words_of(language)]
 
 
 def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:

@@ -688,6 +688,14 @@ def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
     return fitted
 
 
+def stop_words_of(language: str) -> list[str]:
+    """Return the stop words of a language in `LANGUAGES`."""
+    if language == "english":
+        return [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
+    package = import_optional("stop_words", f"stop_words={language!r}")
+    return package.get_stop_words(language)
+
+
 def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     """Return the vectorizer with stop words, unless it has its own or does not support them."""
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
@@ -695,8 +703,6 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
         return vectorizer
     if callable(parameters.get("analyzer")):  # the user's function excludes words itself
         return vectorizer
-    if isinstance(stop_words, str) and stop_words == "english":
-        stop_words = [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
     if isinstance(stop_words, str):
         if stop_words not in LANGUAGES:
             raise BadParameter(
@@ -704,8 +710,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
                 f"'english', another of {sorted(LANGUAGES)}, a list of str or None",
                 stop_words,
             )
-        package = import_optional("stop_words", f"stop_words={stop_words!r}")
-        stop_words = package.get_stop_words(stop_words)
+        stop_words = stop_words_of(stop_words)
     array = as_array(stop_words)
     words = array.tolist() if array.ndim == 1 else [None]
     if not all(isinstance(word, str) for word in words):
