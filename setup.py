@@ -16,12 +16,14 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError, PlatformError
 from setuptools.modified import newer_group
 
 KERNELS = "annealvi/_kernels"
@@ -102,6 +104,7 @@ X86_BUILDS = {
     ],
 }
 
+PLAIN_PROBE = "int main(void) { return 0; }\n"
 OPENMP_PROBE = """
 #include <omp.h>
 int main(void) {
@@ -132,42 +135,76 @@ class BuildKernels(build_ext):
             self.build_lib = f"{BUILD}/lib.{tag}"
             self.build_temp = f"{BUILD}/temp.{tag}"
 
-    def compiles(self, source: str, flags: list[str], link: bool = False) -> bool:
+    def compiles(self, source: str, flags: Sequence[str] = (), link: bool = False) -> bool:
+        """Return whether the compiler accepts a program; stop if it accepts no program at all."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "probe.c")
             path.write_text(source)
             try:
                 objects = self.compiler.compile(
-                    [str(path)], output_dir=folder, extra_postargs=flags
+                    [str(path)], output_dir=folder, extra_postargs=[*flags]
                 )
                 if link:
                     self.compiler.link_executable(
-                        objects, str(Path(folder, "probe")), extra_postargs=flags
+                        objects, str(Path(folder, "probe")), extra_postargs=[*flags]
                     )
-            except Exception:  # any error of the compiler means no
+            except (CompileError, LinkError) as error:
+                if source == PLAIN_PROBE:
+                    raise PlatformError(
+                        "annealvi: the C compiler cannot build a program of one line "
+                        f"({error}). Install a C compiler, for example by `apt install gcc` or "
+                        "`xcode-select --install`, or name yours in the variable CC, and build "
+                        "again. Without a compiler, `pip install` needs a wheel for this system."
+                    ) from None
+                # a compiler that cannot run must not look like a compiler without a feature
+                self.compiles(PLAIN_PROBE, link=link)
                 return False
         return True
 
-    def build_extensions(self) -> None:
-        openmp = []
-        if WINDOWS:
-            self.compiler.initialize()
-            self.compiler.cc = "clang-cl"
+    def openmp_flags(self) -> list[str]:
+        """Return the flags of OpenMP, and say whether the build has it."""
         if SERIAL:
             self.warn("annealvi: ANNEALVI_NO_OPENMP is set; building for one thread")
-        elif self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
-            openmp = ["-fopenmp"]
-            print("annealvi: building with OpenMP")
-        else:
+            return []
+        if not self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
             self.warn(
                 "annealvi: no OpenMP (GCC 9's or later); building for one thread, n_jobs idle"
             )
+            return []
+        print("annealvi: building with OpenMP")
+        return ["-fopenmp"]
+
+    def x86_builds(self) -> dict[str, list[str]]:
+        """Return the flags of the kernels for newer x86-64 processors, and say what is left out."""
+        if WINDOWS:
+            # there __builtin_cpu_supports needs a library that is not linked by default
+            self.warn("annealvi: no kernels for AVX2 and AVX-512 on Windows; fits are slower")
+            return {}
+        if not self.compiles(X86_PROBE):
+            return {}  # another processor, whose baseline is fast
+        lacking = [
+            name for name, flags in X86_BUILDS.items() if not self.compiles(X86_PROBE, flags)
+        ]
+        if lacking:
+            self.warn(
+                f"annealvi: the C compiler does not know the flags for {' and '.join(lacking)}; "
+                "building without AVX2 and AVX-512, and fits take about ten times as long"
+            )
+            return {}
+        return X86_BUILDS
+
+    def build_extensions(self) -> None:
+        if WINDOWS:
+            self.compiler.initialize()
+            self.compiler.cc = "clang-cl"
+        openmp = self.openmp_flags()
         builds = {"baseline": OPTIMISED}
         macros = [*MACROS]
-        # On Windows __builtin_cpu_supports needs a library that is not linked by default.
-        if not WINDOWS and all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
+        x86_builds = self.x86_builds()
+        if x86_builds:
             # The baseline is then for processors from before 2013.
-            builds = {"baseline": PLAIN} | {k: OPTIMISED + v for k, v in X86_BUILDS.items()}
+            builds = {"baseline": PLAIN}
+            builds |= {name: OPTIMISED + flags for name, flags in x86_builds.items()}
             macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:

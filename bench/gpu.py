@@ -34,6 +34,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
@@ -41,9 +42,10 @@ from scipy import sparse
 from annealvi import TemperedLDA
 from annealvi.metrics import document_completion
 from annealvi.model import UNTEMPERED, Batch
-from annealvi.models.lda.device import device_of
-from annealvi.models.lda.model import LDA
-from annealvi.models.lda.workspace import LocalOptions
+from annealvi.models.lda.engine import Engine
+from annealvi.models.lda.gpu import device_of, used
+from annealvi.models.lda.model import LDA, LocalOptions
+from annealvi.models.lda.shards import engine_of
 from bench import parser
 from bench.markdown import table
 
@@ -72,35 +74,36 @@ def corpus(n_samples: int, n_features: int = 8000, K: int = 100) -> sparse.csr_m
     return X.astype(np.float32)
 
 
-def model(K: int, n_features: int, device: str, n_threads: int, **options: Any) -> LDA:
+def model(K: int, n_features: int, **options: Any) -> LDA:
     """Make a model with random topics, which are always the same for the same K."""
     local_options = LocalOptions(**options)
     lda = LDA(K, n_features, alpha=1 / K, eta=1 / K, dtype=np.float32, options=local_options)
     lda.initialize(np.random.RandomState(1))
-    lda.topics.n_threads = n_threads
-    lda.topics.use(device)
     return lda
 
 
-def one_pass(lda: LDA, X: sparse.csr_matrix) -> float:
+def one_pass(lda: LDA, engine: Engine, X: sparse.csr_matrix) -> float:
     """Make a step with all documents; return its seconds.  The sums of topics wait for the GPU."""
     begin = time.perf_counter()
-    step = lda.local_step(Batch(X, slice(0, X.shape[0])), UNTEMPERED)
-    lda.global_step(step.statistics, 1.0, 1.0, UNTEMPERED)
+    step = engine.e_step(lda, Batch(X, slice(0, X.shape[0])), UNTEMPERED)
+    engine.m_step(lda, step.statistics, 1.0, 1.0, UNTEMPERED)
     return time.perf_counter() - begin
 
 
 def agreement(X: sparse.csr_matrix, K: int, device: str, n_threads: int) -> dict[str, Any]:
     """Measure differences after 20 iterations, and whether two fits on the GPU are identical."""
-    options = {"max_iter": 20, "tolerance": 0.0, "prune": False}
-    models = [model(K, X.shape[1], name, n_threads, **options) for name in ("cpu", device, device)]
     shares = []
     lam = []
-    for lda in models:
-        gamma = lda.documents.infer(X)
+    for name in ("cpu", device, device):
+        lda = model(K, X.shape[1], max_iter=20, tolerance=0.0)
+        engine = engine_of(name, n_threads, K, lda.dtype)
+        # on the processor too, no topic is skipped
+        with patch("annealvi.models.lda.engine.least_share", return_value=0.0):
+            gamma = engine.infer(lda, X)
+            one_pass(lda, engine, X)
+        engine.pull(lda)
         shares.append(gamma / gamma.sum(axis=1, keepdims=True))
-        one_pass(lda, X)
-        lam.append(lda.topics.components)
+        lam.append(lda.components)
     same = np.array_equal(shares[1], shares[2]) and np.array_equal(lam[1], lam[2])
     return {
         "shares": float(np.abs(shares[0] - shares[1]).max()),
@@ -112,15 +115,17 @@ def agreement(X: sparse.csr_matrix, K: int, device: str, n_threads: int) -> dict
 
 def passes(X: sparse.csr_matrix, K: int, device: str, n_threads: int = 1) -> list[float]:
     """Measure the seconds of two passes; on a GPU, also of copying the documents before."""
-    lda = model(K, X.shape[1], device, n_threads)
+    lda = model(K, X.shape[1])
+    engine = engine_of(device, n_threads, K, lda.dtype, X=X, repeated=True)
     copying = []
-    with lda.buffers.used(repeated=True):
-        if device != "cpu":
-            one_pass(model(K, X.shape[1], device, n_threads), X[:64])  # compiles the kernels
-            before = lda.topics.components.copy()
-            copying = [one_pass(lda, X)]
-            lda.topics.assign(before)
-        seconds_of_passes = [one_pass(lda, X) for _ in range(2)]
+    if device != "cpu":
+        few = X[:64]
+        one_pass(model(K, X.shape[1]), engine_of(device, n_threads, K, lda.dtype), few)  # compiles
+        before = lda.components.copy()
+        copying = [one_pass(lda, engine, X)]
+        engine.pull(lda)
+        lda.assign(before)
+    seconds_of_passes = [one_pass(lda, engine, X) for _ in range(2)]
     return [*seconds_of_passes, *(seconds - seconds_of_passes[0] for seconds in copying)]
 
 
@@ -189,7 +194,7 @@ def main() -> int:
         sys.exit("--device must be a GPU")
     X = corpus(arguments.documents)
     n_documents = max(2 * HELD_OUT, arguments.documents // 10)
-    with device.used():
+    with used(device):
         bytes_a_second = bandwidth()
     report: dict[str, Any] = {"device": device.name, "cores": cores, "entries": X.nnz, "rows": []}
     report |= {"documents": X.shape[0], "bytes a second": bytes_a_second}

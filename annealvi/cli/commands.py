@@ -136,15 +136,16 @@ def documents(text: str) -> int | float | str:
 
 
 def encoding(text: str) -> str:
-    """Convert the name of an encoding to the name that Python uses."""
+    """Convert the names of encodings, separated by commas, to the names that Python uses."""
     try:
-        name = codecs.lookup(text).name
+        names = [codecs.lookup(name).name for name in text.split(",")]
     except LookupError:
         raise argparse.ArgumentTypeError(
             "must be the name of an encoding, such as utf-8, cp1252, latin-1 or utf-16. "
             f"Got {text!r}"
         ) from None
-    return "utf-8-sig" if name == "utf-8" else name  # without the byte-order mark
+    # without the byte-order mark
+    return ",".join("utf-8-sig" if name == "utf-8" else name for name in names)
 
 
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from annealvi.matrices import sound_csr
 
 #: Numbers of words or documents below this limit may always have gaps; see :func:`check_gaps`.
 MOST_GAPS = 10**7
+#: The first bytes of a file that is compressed by gzip.
+GZIP = b"\x1f\x8b"
 #: The number of lines that are parsed at a time in files with a line for each entry.
 LINES = 1 << 20
 
@@ -43,9 +45,10 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
 def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
     """Open a file that may be compressed by gzip, and add its name to errors of the parser."""
     with open(path, "rb") as file, naming(path, kind):
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        yield cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file
+        stream = cast(IO[bytes], file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
+        packed = stream.read(len(GZIP)) == GZIP
+        stream.seek(0)
+        yield cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:

@@ -25,7 +25,7 @@ from annealvi.lda.estimator import TemperedLDA as LocalLDA
 from annealvi.lda.estimator import prepare
 from annealvi.lda.settings import CONSTRAINTS, check_fits, fit_dtype, passes
 from annealvi.models.lda.collapsed import Method
-from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
+from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order, numbers_of
 from annealvi.scale.engines import SerialEngine
 from annealvi.threads import reading
 
@@ -374,7 +374,8 @@ def document_order(
         raise BadParameter("lengths", "a sequence of ints of at least 0", lengths)
     given = sizes(options, int(found.sum()))
     n_shards = given["batch_size"] // given["shard_size"]
-    return minibatch_order(found.tolist(), given["shard_size"], n_shards).documents
+    shards = minibatch_order(found.tolist(), given["shard_size"], n_shards)
+    return numbers_of(shards, found.tolist())
 
 
 def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -112,25 +112,15 @@ def _watches(callback: Any) -> bool:
     return hasattr(callback, "during_fit")
 
 
-if TYPE_CHECKING:
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks
+except ImportError:  # scikit-learn before 1.9
+    CallbackSupport = object
 
-    class CallbackSupport:
-        """The methods that scikit-learn adds to the estimator."""
-
-        def _init_callback_context(self, *, max_subtasks: int) -> Any: ...
-
-    def with_callbacks(method: Callable) -> Callable: ...
-
-else:
-    try:
-        from sklearn.callback import CallbackSupportMixin as CallbackSupport
-        from sklearn.callback import with_callbacks
-    except ImportError:  # scikit-learn before 1.9
-        CallbackSupport = object
-
-        def with_callbacks(method):
-            """Return the method itself, because there are no callbacks to tear down."""
-            return method
+    def with_callbacks(method: Callable) -> Callable:
+        """Return the method itself, because there are no callbacks to tear down."""
+        return method
 
 
 @with_callbacks

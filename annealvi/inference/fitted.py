@@ -137,7 +137,7 @@ class Fitted(Versioned, CallbackSupport):
         """Return a copy that can be fitted further without changing this estimator."""
         copied = shallow(self)
         for name in ("_runs", "_engine"):  # a copy has buffers of its own
-            vars(copied).pop(name, None)
+            copied.__dict__.pop(name, None)
         if "_state" in vars(copied):
             copied._state = copy.copy(copied._state)
         return copied
@@ -183,7 +183,7 @@ class Fitted(Versioned, CallbackSupport):
             with callbacks.during_fit():
                 yield callbacks
         finally:
-            vars(self).pop("_runs", None)
+            self.__dict__.pop("_runs", None)
 
     def _fitted(self) -> Any:
         """Return the state, or raise AttributeError, so that hasattr is false before a fit."""
@@ -198,6 +198,6 @@ class Fitted(Versioned, CallbackSupport):
         with changing(self):
             for name in ("_state", "n_features_in_", "feature_names_in_", *found):
                 if name in theirs:
-                    vars(self)[name] = theirs[name]
+                    self.__dict__[name] = theirs[name]
                 else:
-                    vars(self).pop(name, None)
+                    self.__dict__.pop(name, None)

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
@@ -52,54 +52,19 @@ CHECKPOINT = Schema(
 )
 
 
-class FitOfRun(Protocol):
-    """The fit of one run.
-
-    Attributes
-    ----------
-    number : int
-        Number of the run, counted from 0.
-    score : float
-        The score that is reported to the user after the fit has ended.
-    goodness : float
-        The number by which fits are compared (higher is better), or -infinity if it is unknown.
-    stopped : bool
-        Whether the callback raised StopIteration, so that no more runs follow.
-    in_callback : bool
-        Whether the user's callback is running, so that an error comes from the user's code.
-    """
-
-    number: int
-    stopped: bool
-    in_callback: bool
-
-    @property
-    def score(self) -> float:
-        """The score that is reported to the user."""
-
-    @property
-    def goodness(self) -> float:
-        """The number by which fits are compared."""
-
-    @property
-    def n_steps(self) -> int:
-        """The number of steps done."""
-
-    def run(self) -> None:
-        """Make all remaining steps."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return a tree with everything that is needed to continue or show the fit."""
-
-    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
-        """Set the state from the tree of a fit of the same run, which may have `ended`."""
-
-
-F = TypeVar("F", bound=FitOfRun)
+F = TypeVar("F", bound=Any)
 
 
 class Runs(Generic[F]):
     """The fits of all runs: the current fit, and the fits that have ended.
+
+    The fit of a run makes its remaining steps in ``run()``, and has these attributes: ``number``,
+    counted from 0; ``n_steps``, the steps done; ``score``, which is reported to the user;
+    ``goodness``, by which fits are compared, -infinity if it is unknown; ``stopped``, whether the
+    callback raised StopIteration, so that no more runs follow; ``in_callback``, whether the user's
+    callback is running, so that an error comes from the user's code.  Its methods ``state_dict()``
+    and ``load_state_dict(tree, way, ended=...)`` write and read everything that is needed to
+    continue or show the fit, which may have ended.
 
     Parameters
     ----------
@@ -116,11 +81,11 @@ class Runs(Generic[F]):
         The random number generator of the fit.
     scores : list of float
         Scores of the runs that have ended, in their order.
-    ended : list of FitOfRun
+    ended : list
         The fits of the runs that have ended.  Only the best fit is kept unless :meth:`run` gets a
         function `follow`.  After an interrupt or an error in the user's callback, the list includes
         the current fit if it has made a step.  After other errors the list is empty.
-    under_way : FitOfRun or None
+    under_way : object
         The fit of the current run or, after the last run, the fit that `follow` returned.
     finished : bool
         Whether no more runs follow, and the results of the best fit are ready.

@@ -36,8 +36,9 @@ from annealvi.checks import (
     naming,
 )
 from annealvi.exceptions import BadParameter
-from annealvi.inference import Callbacks, Fingerprint, Monitor, Runs
+from annealvi.inference import Callbacks, Monitor
 from annealvi.inference.fitted import Fitted, Found, reads
+from annealvi.inference.runs import Fingerprint, Runs
 from annealvi.lda.fit import Fit, MergedFit, fit_portion, prepare_portion
 from annealvi.lda.plan import plan_fit
 from annealvi.lda.settings import (
@@ -732,15 +733,15 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self._state.document_temperatures(self._engine_for(self._state), X)
 
     @reads
-    def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
+    def posterior_log_partition(self, temperatures: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Estimate log C(T), the log normaliser of the tempered likelihood, from the posterior q.
 
         :func:`annealvi.partition.log_partition` calls this method if ``method="posterior"``.
 
         Parameters
         ----------
-        inverse : array-like of shape (M,)
-            Inverse temperatures.
+        temperatures : array-like of shape (M,)
+            Temperatures T.
         data : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts.
 
@@ -754,7 +755,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         annealvi.partition.log_partition
         """
         check_is_fitted(self)
-        inverses = check_inverses(inverse, "inverse")
+        inverses = 1 / check_inverses(temperatures, "temperatures")
         X = self._check_X(data, "posterior_log_partition")
         engine = self._engine_for(self._state)
         return engine.posterior_log_partition(self._state.model, inverses, X)

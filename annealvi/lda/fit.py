@@ -24,12 +24,11 @@ from annealvi.inference import (
     Callbacks,
     LinearDecay,
     OverRelaxed,
-    Position,
     Run,
     full_step,
     optimise,
 )
-from annealvi.inference.algorithm import POSITION
+from annealvi.inference.algorithm import POSITION, Position
 from annealvi.lda.hooks import Converged, Perplexity, Validation
 from annealvi.lda.plan import LDAPlan
 from annealvi.lda.settings import Settings, are_alike, check_step

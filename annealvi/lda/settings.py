@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from inspect import isfunction
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -175,24 +176,9 @@ class Settings(NamedTuple):
 # ------------------------------------------------------------------- the parameters left open
 
 
-class CorpusSize(NamedTuple):
-    """The properties of a corpus that the values of open parameters depend on."""
-
-    n_topics: int
-    n_samples: int
-    #: Number of words for each entry of the topics; None for a stream, where it is unknown.
-    density: float | None
-    #: Whether documents are held out, so that their score ends the fit.
-    validated: bool
-
-    @property
-    def plenty(self) -> bool:
-        return self.density is not None and self.density >= PLENTY
-
-
 Values = dict[str, Any]
-#: Values of open parameters and of other settings for each preset.  A function is called with the
-#: :class:`Corpus` to compute the value.
+#: Values of open parameters and of other settings for each preset.  A function computes the value
+#: from the size of the corpus.
 SKLEARN: dict[str, Any] = {
     "doc_topic_prior": lambda corpus: 1.0 / corpus.n_topics,
     "topic_word_prior": lambda corpus: 1.0 / corpus.n_topics,
@@ -243,8 +229,13 @@ def resolve(
     A value that the user has passed takes precedence over the preset.  `_steps`, `_documents` and
     `_budget` add values that follow from both, and may be called in any order.
     """
-    validated = parameters["validation_fraction"] is not None
-    corpus = CorpusSize(int(parameters["n_components"]), n_samples, density, validated)
+    corpus = SimpleNamespace(
+        n_topics=int(parameters["n_components"]),
+        n_samples=n_samples,
+        density=density,  # words for each entry of the topics; None for a stream
+        plenty=density is not None and density >= PLENTY,
+        validated=parameters["validation_fraction"] is not None,
+    )
     table = RECIPE if parameters["preset"] == "annealvi" else SKLEARN
     preset = {k: value(corpus) if isfunction(value) else value for k, value in table.items()}
     given = {
@@ -259,7 +250,7 @@ def resolve(
     return Settings(**values)
 
 
-def _steps(preset: Values, given: Values, corpus: CorpusSize) -> Values:
+def _steps(preset: Values, given: Values, corpus: SimpleNamespace) -> Values:
     """A single minibatch is a batch; step sizes of the user replace the preset's step sizes."""
     values = preset | given
     method = values["learning_method"]
@@ -269,7 +260,7 @@ def _steps(preset: Values, given: Values, corpus: CorpusSize) -> Values:
     return {"learning_method": method, "memory_spans": None if own else preset["memory_spans"]}
 
 
-def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
+def _documents(preset: Values, given: Values, corpus: SimpleNamespace) -> Values:
     """If T decreases to 1, documents become sparse; limits of the user replace the preset's."""
     values, cools = preset | given, _falls(preset | given, corpus)
     limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
@@ -280,7 +271,7 @@ def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
     }
 
 
-def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
+def _budget(preset: Values, given: Values, corpus: SimpleNamespace) -> Values:
     """Shorten runs that will be merged, and make fewer runs if they would need too many passes.
 
     A `max_iter` or `n_init` that the user has passed is never reduced.
@@ -314,7 +305,7 @@ def _can_be_merged(values: Values) -> bool:
     return alike and not values["learned"] and ends and begins
 
 
-def _falls(values: Values, corpus: CorpusSize) -> bool:
+def _falls(values: Values, corpus: SimpleNamespace) -> bool:
     """Whether T decreases to 1 in a fit; not in a stream, whose length is unknown."""
     return corpus.density is not None and as_temperature(values["temperature"], TEMPERATURES).cools
 

@@ -57,30 +57,26 @@ CORPUS_SAMPLE = 512
 SCORE_BLOCK = 4096
 
 
-class _Counts(Field):
-    """Some documents, as a CSR matrix."""
-
-    PARTS = Schema(
-        n_samples=Integer(0, CORPUS_SAMPLE),
-        data=Array((None,), "dtype"),
-        indices=Field(),
-        indptr=Field(),
-    )
-
-    def dump(self, value: sparse.csr_matrix) -> dict[str, Any]:
-        arrays = {name: getattr(value, name) for name in ("data", "indices", "indptr")}
-        return {"n_samples": value.shape[0]} | arrays
-
-    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> sparse.csr_matrix:
-        parts = self.PARTS.load(value, way, sizes)
-        X = sparse.csr_matrix((parts.pop("n_samples"), sizes["n_features"]), dtype=sizes["dtype"])
-        vars(X).update(parts)
-        X = check_csr(X, dtype=sizes["dtype"], name=f"{way} of the file")
-        if np.any(X.data < 0):
-            raise damaged(f"{way}.data", "counts", X.data)
-        return X
+def counts_of(
+    n_samples: int, n_features: int, data: NDArray, indices: NDArray, indptr: NDArray
+) -> sparse.csr_matrix:
+    """Make a CSR matrix of counts from the arrays of a file."""
+    X = sparse.csr_matrix((n_samples, n_features), dtype=data.dtype)
+    vars(X).update(data=data, indices=indices, indptr=indptr)
+    X = check_csr(X, dtype=data.dtype, name="results.sample of the file")
+    if np.any(X.data < 0):
+        raise damaged("results.sample.data", "counts", X.data)
+    return X
 
 
+COUNTS = Schema(
+    counts_of,
+    n_samples=Integer(0, CORPUS_SAMPLE),
+    n_features=Integer("n_features", "n_features"),
+    data=Array((None,), "dtype"),
+    indices=Field(),
+    indptr=Field(),
+)
 #: Results that `fit` computes at its end, or None.  `partial_fit` removes them.
 RESULTS = Schema(
     bound=Optional(Number(finite=False)),
@@ -89,7 +85,7 @@ RESULTS = Schema(
     support=Optional(Array(("n_topics",))),
     document_temperatures=Optional(Array((None,), finite=False)),
     #: Some training documents, over which log C per word is averaged; None after topics change.
-    sample=Optional(_Counts()),
+    sample=Optional(COUNTS),
 )
 STATE = Schema(
     shown=Text("float32", "float64"),
@@ -394,11 +390,16 @@ class LDAState:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the next step depends on as a tree; see :mod:`annealvi.files`."""
+        results = self.results.copy()
+        sample = results["sample"]
+        if sample is not None:
+            n_samples, n_features = sample.shape
+            results["sample"] = vars(sample) | {"n_samples": n_samples, "n_features": n_features}
         return {
             "model": self.model.state_dict(),
             "temperature": temperature_tree(self.temperature),
             "monitor": self.monitor.state_dict(),
-        } | STATE.dump(self)
+        } | STATE.dump(vars(self) | {"results": results})
 
     @classmethod
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:

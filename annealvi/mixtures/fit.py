@@ -22,8 +22,10 @@ from annealvi._kernels import special
 from annealvi.checks import COUNT, Interval, check_count, checked, n_threads, unchanged_on_error
 from annealvi.exceptions import warn_user
 from annealvi.files.schema import Flag, Number, Optional, Schema, Tree, damaged
-from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Run, Runs, optimise
+from annealvi.inference import Callbacks, Monitor, Run, optimise
+from annealvi.inference.algorithm import Position
 from annealvi.inference.fitted import Fitted, Found
+from annealvi.inference.runs import Fingerprint, Runs
 from annealvi.model import Tempering
 from annealvi.models.mixture import Mixture
 from annealvi.temperature import Temperature
@@ -98,7 +100,7 @@ class MixturePlan:
 
 
 class MixtureFit:
-    """One fit from one starting point; see :class:`annealvi.inference.FitOfRun`."""
+    """One fit from one starting point; see :class:`annealvi.inference.runs.Runs`."""
 
     def __init__(
         self,

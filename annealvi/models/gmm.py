@@ -94,7 +94,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     """
     if len(alpha) == 1:
         return float(n * log_c[0])
-    powers = np.arange(n + 1)
+    powers = np.arange(n + 1, dtype=np.int64)
     kinds, kind = np.unique(np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True)
     kind = kind.ravel()
     series = log_rising(kinds[:, :1], b * powers)
@@ -150,14 +150,14 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
         )
     responsibilities = np.zeros((n, K))
     if init == "kmeans":
-        responsibilities[np.arange(n), k_means(X, K, rng)] = 1
+        responsibilities[np.arange(n, dtype=np.int64), k_means(X, K, rng)] = 1
     elif init == "random":
         responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
         responsibilities /= responsibilities.sum(axis=1, keepdims=True)
     else:
         sampled = init == "k-means++"
         chosen = sampled_rows(X, K, rng) if sampled else rng.choice(n, K, replace=False)
-        responsibilities[chosen, np.arange(K)] = 1
+        responsibilities[chosen, np.arange(K, dtype=np.int64)] = 1
     return responsibilities
 
 

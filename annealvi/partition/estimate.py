@@ -139,6 +139,15 @@ def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     return largest + special.log(np.mean(special.exp(logs - largest), axis=0))
 
 
+def lagrange_weights(n_points: int, at: float) -> NDArray[np.float64]:
+    """The weights that interpolate from the points 0, 1, ..., n_points - 1 to the place `at`."""
+    points = np.arange(n_points, dtype=np.int64)
+    same = np.eye(n_points, dtype=bool)
+    differences = np.where(same, 1.0, points[:, None] - points)
+    distances = np.where(same, 1.0, at - points)
+    return np.prod(distances / differences, axis=1)
+
+
 #: :meth:`PowerGrid.column_sums` sums this many rows before it adds the sum to the total.
 SUMMED_ROWS: int = kernels.SUMMED_ROWS
 #: A value is interpolated from n = _ORDER points.  Their distance h is at most b / _DENSITY and at
@@ -183,26 +192,28 @@ class PowerGrid:
         b = np.array(inverses, dtype=np.float64)
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
-        even = b[0] + step * np.arange(len(b))
+        even = b[0] + step * np.arange(len(b), dtype=np.int64)
         self._interpolation: sparse.csr_matrix | None = None
         if step != 0 and np.allclose(b, even, rtol=1e-13, atol=0):
             self._follow(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
             self._cover(b)
         self.points = np.add.outer(self._starts, np.zeros(self._size))
-        self.points = (self.points + np.outer(self._steps, np.arange(self._size))).ravel()
+        self.points = (
+            self.points + np.outer(self._steps, np.arange(self._size, dtype=np.int64))
+        ).ravel()
         self.n_points = len(self.points)
 
     def _follow(self, low: float, step: float, size: int, descending: bool) -> None:
         """Divide an evenly spaced grid into panels so short that rounding errors are small."""
         n_panels = -(-size // _MOST_STEPS)
         self._size = -(-size // n_panels)
-        self._starts = low + step * self._size * np.arange(n_panels)
+        self._starts = low + step * self._size * np.arange(n_panels, dtype=np.int64)
         self._steps = np.full(n_panels, step)
         if descending or n_panels > 1:
-            order = np.arange(size)[:: -1 if descending else 1]
+            order = np.arange(size, dtype=np.int64)[:: -1 if descending else 1]
             shape = size, n_panels * self._size
-            entries = np.ones(size), (np.arange(size), order)
+            entries = np.ones(size), (np.arange(size, dtype=np.int64), order)
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
     def _cover(self, b: NDArray[np.float64]) -> None:
@@ -236,18 +247,13 @@ class PowerGrid:
         panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
         place = (b - self._starts[panel]) / self._steps[panel]
         first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)
-        nodes = np.arange(_ORDER)
         rows = []
         columns = []
         entries = []
         for m in range(len(b)):
-            at = place[m] - first[m]
-            # Lagrange polynomials of the points nearest to b_m
-            others = np.where(np.eye(_ORDER, dtype=bool), 1.0, nodes[:, None] - nodes)
-            distances = np.where(np.eye(_ORDER, dtype=bool), 1.0, at - nodes)
             rows.append(np.full(_ORDER, m))
-            columns.append(panel[m] * self._size + first[m] + nodes)
-            entries.append(np.prod(distances / others, axis=1))
+            columns.append(panel[m] * self._size + first[m] + np.arange(_ORDER, dtype=np.int64))
+            entries.append(lagrange_weights(_ORDER, place[m] - first[m]))
         shape = len(b), n_panels * self._size
         where = np.concatenate(rows), np.concatenate(columns)
         self._interpolation = sparse.csr_matrix((np.concatenate(entries), where), shape=shape)

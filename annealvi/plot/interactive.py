@@ -67,7 +67,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
     ----------
     summary : TopicSummary
     documents : bool, default=False
-        Whether to also draw a point for each document, in the colour of its largest topic.
+        Whether to also draw a point for each document, in the colour of its topic.
 
     Returns
     -------

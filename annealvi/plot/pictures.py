@@ -48,7 +48,7 @@ class Places(NamedTuple):
     shares: NDArray[np.float64]
     written: list[str]  # the names above the circles, or "" if there is no space
     documents: NDArray[np.float64]  # of shape (n_documents, 2), or (0, 2) without documents
-    nearest: NDArray[np.intp]  # the topic with the largest share of each document
+    nearest: NDArray[np.intp]  # the topic of each document
 
 
 class Grid(NamedTuple):

@@ -92,17 +92,10 @@ def view(X: sparse.csr_matrix, start: int, stop: int) -> sparse.csr_matrix:
     return csr_of(X.data[entries], X.indices[entries], ends - ends[0], shape)
 
 
-class Order(NamedTuple):
-    """The shards of a corpus, in the order of a fit."""
-
-    #: The pieces of each shard.
-    shards: list[list[Piece]]
-    #: The numbers that these documents have if partitions are numbered one after another.
-    documents: NDArray[np.int64]
-
-
-def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: int) -> Order:
-    """Order the shards such that each minibatch contains shards of many partitions.
+def minibatch_order(
+    lengths: Sequence[int], shard_size: int, shards_per_batch: int
+) -> list[list[Piece]]:
+    """Return the pieces of each shard, so that each minibatch has shards of many partitions.
 
     The corpus consists of partitions, whose documents are put into shards of `shard_size`.  First
     come the shards whose documents are all from one partition.  Partitions are put into groups of
@@ -128,11 +121,18 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
         group = rows[first::n_groups]  # not neighbours, which are on the same worker
         for turn in range(max(map(len, group))):
             shards += [[own[turn]] for own in group if turn < len(own)]
-    shards += _cut(tails, shard_size)
+    return shards + _cut(tails, shard_size)
+
+
+def numbers_of(shards: Sequence[Sequence[Piece]], lengths: Sequence[int]) -> NDArray[np.int64]:
+    """The numbers that documents have if partitions are numbered one after another."""
     begins = np.concatenate([[0], np.cumsum(lengths)])
-    pieces = [piece for shard in shards for piece in shard]
-    documents = [np.arange(piece.start, piece.stop) + begins[piece.partition] for piece in pieces]
-    return Order(shards, np.concatenate([np.empty(0, dtype=np.int64), *documents]))
+    documents = [
+        np.arange(piece.start, piece.stop, dtype=np.int64) + begins[piece.partition]
+        for pieces in shards
+        for piece in pieces
+    ]
+    return np.concatenate([np.empty(0, dtype=np.int64), *documents])
 
 
 def _cut(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
@@ -222,9 +222,9 @@ class ShardedCorpus(Elsewhere):
         self.n_words, self.least = partitions.n_words, partitions.least
         self.n_used, self.digest = partitions.n_used, partitions.digest
         self.shard_size, self._n_threads = shard_size, n_threads
-        self.order: Order = minibatch_order(partitions.lengths, shard_size, shards_per_batch)
+        self.pieces = minibatch_order(partitions.lengths, shard_size, shards_per_batch)
         self._n_losses = self._engine.n_losses
-        self._shards: list[Handle] = [self._shard(pieces) for pieces in self.order.shards]
+        self._shards: list[Handle] = [self._shard(pieces) for pieces in self.pieces]
 
     def _shard(self, pieces: Sequence[Piece]) -> Handle:
         """Make a shard on the worker of its first documents; return its handle."""
@@ -241,12 +241,12 @@ class ShardedCorpus(Elsewhere):
         self._partitions.mend()
         for number, handle in enumerate(self._shards):
             if self._engine.is_lost(handle):
-                self._shards[number] = self._shard(self.order.shards[number])
+                self._shards[number] = self._shard(self.pieces[number])
 
     def __getitem__(self, rows: Any) -> sparse.csr_matrix:
         """Return the documents of a slice or of an array of numbers, in the same order."""
         if isinstance(rows, slice):
-            rows = np.arange(self.shape[0])[rows]
+            rows = np.arange(self.shape[0], dtype=np.int64)[rows]
         rows = np.asarray(rows, dtype=np.int64)
         in_order = np.argsort(rows, kind="stable")
         shard, place = np.divmod(rows[in_order], self.shard_size)
@@ -264,7 +264,7 @@ class ShardedCorpus(Elsewhere):
             return sparse.csr_matrix((0, self.shape[1]), dtype=self.dtype)
         found = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
         back = np.empty_like(in_order)
-        back[in_order] = np.arange(len(back))
+        back[in_order] = np.arange(len(back), dtype=np.int64)
         return found if np.all(np.diff(in_order) == 1) else found[back]
 
     def total(

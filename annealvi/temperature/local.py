@@ -9,18 +9,29 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import roots_jacobi
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._kernels import special
+from annealvi._kernels import gemm, special
 from annealvi.checks import COUNT, Interval, check_numbers, checked
+from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
+from annealvi.partition.estimate import lagrange_weights
 from annealvi.temperature.variational import LEARNED, Learned, log_weights
 
 Normaliser = Literal["document", "corpus"]
 
+#: Largest number of nodes of the quadrature for continuous temperatures.
+MAX_NODES = 1000
+#: Least parameter of the Beta prior for which the nodes and weights are accurate.
+LEAST_SHAPE = 1e-6
+#: log C is interpolated to the nodes by polynomials through this many points.  More points would
+#: multiply rounding errors near 0 and 1; with 12 points, errors of log C are below 1e-10 of it.
+STENCIL = 12
+
 #: Inverse temperatures over which outlier scores are averaged, m / 100 for m = 1, ..., 100.
-SCORE_GRID = np.arange(1, 101) / 100
+SCORE_GRID = np.arange(1, 101, dtype=np.int64) / 100
 
 
 @dataclass(eq=False)
@@ -29,6 +40,9 @@ class DocumentRule:
 
     .. math::
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
+
+    The rule gets log C_d at `inverses`.  If `nodes` is given, the b_m are these nodes of a
+    quadrature, and `interpolation`, of shape (inverses, nodes), maps log C_d to them.
     """
 
     inverses: NDArray[np.float64]
@@ -37,6 +51,8 @@ class DocumentRule:
     corpus: NDArray[np.float64] | None = None
     level: float | None = None
     floor: float = 0.02
+    nodes: NDArray[np.float64] | None = None
+    interpolation: NDArray[np.float64] | None = None
 
     def __call__(
         self,
@@ -47,9 +63,13 @@ class DocumentRule:
         log_c = log_partition
         if self.corpus is not None:
             log_c = n_units[:, None] * self.corpus
-        scores = self.log_prior + energy[:, None] * self.inverses - log_c
+        values = self.inverses
+        if self.nodes is not None:
+            values = self.nodes
+            log_c = gemm.product(log_c, self.interpolation)
+        scores = self.log_prior + energy[:, None] * values - log_c
         # a sum, because the rounding errors of a matrix product depend on the number of documents
-        b = np.sum(special.softmax(scores) * self.inverses, axis=1)
+        b = np.sum(special.softmax(scores) * values, axis=1)
         if self.level is None:
             return b
         counted = n_units > 0 if np.any(n_units) else slice(None)
@@ -95,15 +115,20 @@ class LocalVariational(Learned):
        q(b_d) \propto b_d^{a-1} (1 - b_d)^{c-1} \exp(b_d L_d - \log C_d(b_d)).
 
     This q is not a Beta distribution, because log C_d is not linear in log b and log(1 - b).  The
-    other updates need only the mean of q, an integral over (0, 1) that the midpoint rule computes
-    accurately with `grid` points.
+    other updates need only the mean of q, an integral over (0, 1).  Gauss-Jacobi quadrature with M
+    nodes computes it; this rule is exact for the prior times a polynomial of degree 2M - 1.
+    :math:`\log C_d` is computed at M/2 evenly spaced b, at least 12, and interpolated to the nodes
+    by polynomials of degree 11.  With 100 nodes, the error of the mean is below 1e-8 for documents
+    of up to 100 words.  It rises to 1e-3 for documents of 10,000 words, because their q is narrower
+    than the distance between nodes.  It is larger if the mean of q is far in the tail of the prior.
 
     Parameters
     ----------
     grid : int, default=100
-        Number M >= 2 of inverse temperatures.
+        Number M >= 2 of inverse temperatures or, if `continuous`, of nodes, which is at most 1,000.
     prior : array-like of shape (grid,), or (2,) if `continuous`, or None, default=None
-        The prior :math:`\pi` as positive numbers or, if `continuous`, (a, c).  None means uniform.
+        The prior :math:`\pi` as positive numbers or, if `continuous`, (a, c), both at least 1e-6.
+        None means uniform.
     continuous : bool, default=False
         Whether the temperatures are continuous, as described above.
     normaliser : {"document", "corpus"}, default="document"
@@ -165,13 +190,19 @@ class LocalVariational(Learned):
     rounds: int = 2
     energy_average: float = 0.1
     final_fraction: float = 0.25
+    _nodes = None
+    _interpolation = None
 
     @checked
     def check(self) -> None:
         super().check()
         if self.prior is not None:
             size = 2 if self.continuous else int(self.grid)
-            check_numbers(self.prior, "prior", (size,), positive=True)
+            prior = check_numbers(self.prior, "prior", (size,), positive=True)
+            if self.continuous and prior.min() < LEAST_SHAPE:
+                raise BadParameter("prior", f"two numbers of at least {LEAST_SHAPE}", self.prior)
+        if self.continuous and self.grid > MAX_NODES:
+            raise BadParameter("grid", f"at most {MAX_NODES} with continuous=True", self.grid)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         super()._prepare(n_steps, steps_per_pass, model)
@@ -179,15 +210,24 @@ class LocalVariational(Learned):
 
     def _set_grid(self) -> None:
         size = int(self.grid)
-        if self.continuous:
-            self._inverses = (np.arange(size) + 0.5) / size
-            a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
-            log_prior = (a - 1) * special.log(self._inverses)
-            log_prior += (c - 1) * special.log1p(-self._inverses)
-            self._log_prior = log_prior - special.log_sum_exp(log_prior)
-        else:
-            self._inverses = np.arange(1, size + 1) / size
+        if not self.continuous:
+            self._inverses = np.arange(1, size + 1, dtype=np.int64) / size
             self._log_prior = log_weights(self.prior, size)
+            return
+        a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
+        self._nodes, weights = beta_quadrature(a, c, size)
+        if not np.all(weights > 0):
+            raise BadParameter("prior", f"smaller numbers with grid={self.grid!r}", self.prior)
+        self._log_prior = special.log(weights)
+        # log C is smooth, so half as many points suffice as for the sharp q(b)
+        n_points = max(STENCIL, size // 2)
+        self._inverses = (np.arange(n_points, dtype=np.int64) + 0.5) / n_points
+        places = self._nodes * n_points - 0.5
+        first = np.clip(np.round(places).astype(int) - STENCIL // 2, 0, n_points - STENCIL)
+        self._interpolation = np.zeros((n_points, size))
+        for node, start in enumerate(first):
+            stencil = slice(start, start + STENCIL)
+            self._interpolation[stencil, node] = lagrange_weights(STENCIL, places[node] - start)
 
     def _sizes(self, model: Any) -> dict[str, int]:
         return {"M": int(self.grid)}
@@ -195,7 +235,7 @@ class LocalVariational(Learned):
     def _resume(self, model: Any, place: str) -> None:
         self._set_grid()
         averages = self.normaliser == "corpus" and self._step > 0
-        self._check_totals((int(self.grid) + 1) * averages, place)
+        self._check_totals((len(self._inverses) + 1) * averages, place)
         if model is not None:
             self.attach(model)
 
@@ -245,4 +285,22 @@ class LocalVariational(Learned):
             rounds=int(self.rounds),
             corpus=corpus,
             level=level,
+            nodes=self._nodes,
+            interpolation=self._interpolation,
         )
+
+
+def beta_quadrature(a: float, c: float, size: int) -> tuple[NDArray, NDArray]:
+    """The Gauss-Jacobi rule for Beta(a, c): nodes in (0, 1), and weights that sum to 1.
+
+    All numbers are rounded, because LAPACK's last digits depend on the processor.  Extreme a and c
+    give weights that are NaN.
+    """
+    with np.errstate(all="ignore"):
+        nodes, weights = roots_jacobi(size, c - 1, a - 1)
+        weights = weights / weights.sum()
+    return _rounded((nodes + 1) / 2), _rounded(weights)
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([float(f"{value:.12g}") for value in values])

@@ -237,7 +237,7 @@ class Variational(Learned):
             18 is a Monte Carlo estimate, in which assignments are summed out.  To use Eq. 18,
             compute a LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid,
             as in the example.  With Eq. 18 and 1,000 abstracts, T rises to 10 after the first step
-            and stays there (docs/understand/temperatures.md).
+            and stays there (docs/record/temperatures.md).
 
         Examples
         --------

@@ -11,7 +11,7 @@ from annealvi._kernels import special
 from annealvi._optional import import_optional
 from annealvi.corpus.cells import unique
 from annealvi.exceptions import BadParameter
-from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.described import DescribedDocuments, Topics, assigned_shares
 
 #: A smaller probability of a word in a topic is treated as this number.
 _LEAST = 1e-12
@@ -22,11 +22,10 @@ def assigned(topics: Topics, documents: DescribedDocuments, pandas: Any) -> dict
     known = documents.lengths > 0
     numbers = documents.document_topics
     labels = np.array([*topics.labels, None], dtype=object)
-    shares = np.take_along_axis(documents.shares, numbers[:, np.newaxis], axis=1)[:, 0]
     return {
         "topic": pandas.arrays.IntegerArray(numbers, mask=~known),
         "label": labels[np.where(known, numbers, -1)],
-        "share": np.where(known, shares, np.nan),
+        "share": np.where(known, assigned_shares(documents), np.nan),
     }
 
 
@@ -48,17 +47,17 @@ def word_table(topics: Topics) -> Any:
     return pandas.DataFrame(topics.components.T, index=index, columns=list(topics.labels))
 
 
-def scores(topics: NDArray[np.float64]) -> NDArray[np.float64]:
+def scores(topics: NDArray) -> NDArray:
     """Compute how typical each word is of each topic; see `TopicSummary.members`."""
     logs = special.log(np.maximum(topics, _LEAST))
     return topics * (logs - logs.mean(axis=0))
 
 
-def otsu(values: NDArray[np.float64]) -> float:
+def otsu(values: NDArray) -> float:
     """Compute Otsu's threshold, which divides values into the two groups that differ most."""
     ordered = np.sort(values)
     sums = np.cumsum(ordered)
-    n_below = np.arange(1, len(ordered))
+    n_below = np.arange(1, len(ordered), dtype=np.int64)
     n_above = len(ordered) - n_below
     difference = (sums[-1] - sums[:-1]) / n_above - sums[:-1] / n_below
     between = n_below * n_above * difference**2

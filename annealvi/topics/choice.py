@@ -105,7 +105,7 @@ class Choice:
         pandas = import_optional("pandas", "Choice.table")
         columns: dict[str, Any] = {}
         for name, values in self.measures.items():
-            columns[name] = mean_of(values)
+            columns[name] = values.mean(axis=1)
             columns[f"{name}_sd"] = spread_of(values)
         columns["recommended"] = self.n_topics == self.recommended
         return pandas.DataFrame(columns, index=pandas.Index(self.n_topics, name="n_topics"))
@@ -145,10 +145,6 @@ CHOICE = Schema(
     rule=Text(),
     n_documents=Integer(2),
 )
-
-
-def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(values.mean(axis=1))
 
 
 def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -273,9 +269,11 @@ def choose_n_topics(
     """
     X, template = _counted(documents, model)
     check_non_negative(X, "choose_n_topics")
-    n_words = X.shape[1]
-    limits = "at most the number of words of the documents"
-    sizes = sorted(different_ints(n_topics, "n_topics", limits, 1, n_words))
+    sizes = sorted(
+        different_ints(
+            n_topics, "n_topics", "at most the number of words of the documents", 1, X.shape[1]
+        )
+    )
     if not sizes:
         raise BadParameter("n_topics", "a list of one or more ints", n_topics)
     rng = check_random_state(random_state)
@@ -456,7 +454,7 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
 
 def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the number of topics with the highest quality."""
-    quality = mean_of(measures["quality"])
+    quality = measures["quality"].mean(axis=1)
     row = int(np.argmax(quality))
     spread = np.nan_to_num(spread_of(measures["quality"])[row])
     others = [str(k) for k in n_topics[quality >= quality[row] - spread] if k != n_topics[row]]
@@ -471,7 +469,7 @@ def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, s
 
 def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the smallest number of topics with nearly all of the largest gain."""
-    gain = mean_of(measures["gain"])
+    gain = measures["gain"].mean(axis=1)
     best = int(np.argmax(gain))
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (

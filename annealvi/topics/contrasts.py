@@ -25,9 +25,9 @@ _TINY, _LEAST_OTHERS = np.finfo(np.float64).tiny, 1e-9
 class _Sums(NamedTuple):
     """Sums over documents, where document d has m_d words of a topic, and c_dw of them are w."""
 
-    counts: NDArray[np.float64]  # c
-    squares: NDArray[np.float64]  # c²
-    products: NDArray[np.float64]  # c m
+    counts: NDArray  # c
+    squares: NDArray  # c²
+    products: NDArray  # c m
     length: float  # m
     length_squares: float  # m²
 

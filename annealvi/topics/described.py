@@ -18,17 +18,17 @@ class Topics:
     """The topics of a fitted model; a source and a summary have one each."""
 
     #: Probabilities of words in topics, p(w | k), of shape (K, V).
-    components: NDArray[np.float64]
+    components: NDArray
     #: Share of each topic in all words.
-    sizes: NDArray[np.float64]
+    sizes: NDArray
     #: The words, of shape (V,).
     words: NDArray
     #: Labels that the user has set, and names of seed words.
     named: dict[int, str]
     #: Share of the runs of the fit that found each topic, if known.
-    support: NDArray[np.float64] | None
+    support: NDArray | None
     #: Cosines of the topics to their matches in other fits, of shape (n, K).
-    similarity: NDArray[np.float64]
+    similarity: NDArray
     #: Known facts about how the model was fitted.
     facts: dict[str, Any]
     #: The random_state of the model, or 0 if it is not an int.
@@ -41,7 +41,7 @@ class Topics:
         top_words = [self.top(k) for k in range(len(self.sizes))]
         self.labels = Labels(labels_of(top_words, self.named), keep_labels)
 
-    def columns(self, k: int, n: int, relevance: float = RELEVANCE) -> NDArray[np.intp]:
+    def columns(self, k: int, n: int, relevance: float = RELEVANCE) -> NDArray:
         """Return the columns of the n most relevant words of a topic, best first."""
         return most_relevant(self.components[k], self.word_shares, n, relevance)
 
@@ -55,9 +55,15 @@ class DescribedDocuments:
     """Documents, and the shares of topics in them; TopicSummary documents the attributes."""
 
     counts: sparse.csr_matrix
-    shares: NDArray[np.float64]
-    document_topics: NDArray[np.int64]
-    lengths: NDArray[np.float64]
-    concentration: NDArray[np.float64]
+    shares: NDArray
+    document_topics: NDArray
+    lengths: NDArray
+    concentration: NDArray
     index: Any
     refits: Any
+
+
+def assigned_shares(documents: DescribedDocuments) -> NDArray:
+    """Return the share of each document's topic in the document."""
+    topics = documents.document_topics[:, np.newaxis]
+    return np.take_along_axis(documents.shares, topics, axis=1)[:, 0]

@@ -39,13 +39,13 @@ _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
 class Design(NamedTuple):
     """The matrix of a regression, and what is needed to compute its rows for other data."""
 
-    matrix: NDArray[np.float64]  # (n_kept, n_terms)
+    matrix: NDArray  # (n_kept, n_terms)
     terms: list[str]
-    kept: NDArray[np.intp]  # the documents in the regression
+    kept: NDArray  # the documents in the regression
     data: Any  # a DataFrame of the covariates of these documents
     spec: Any  # the ModelSpec of formulaic, or None if the covariates are the columns themselves
 
-    def of(self, data: Any) -> NDArray[np.float64]:
+    def of(self, data: Any) -> NDArray:
         """Return the matrix of the same terms for other values of the covariates."""
         if self.spec is None:
             return data.to_numpy(np.float64)
@@ -64,11 +64,11 @@ class Design(NamedTuple):
 class ErrorSource(NamedTuple):
     """A source of error: covariances of the estimates, and their degrees of freedom."""
 
-    covariance: NDArray[np.float64]  # (K, n_terms, n_terms)
-    freedom: NDArray[np.float64]  # (K,)
+    covariance: NDArray  # (K, n_terms, n_terms)
+    freedom: NDArray  # (K,)
 
     @classmethod
-    def between(cls, estimates: NDArray[np.float64], is_valid: NDArray[np.bool_]) -> ErrorSource:
+    def between(cls, estimates: NDArray, is_valid: NDArray) -> ErrorSource:
         """Compute the covariances of estimates of shape (m, K, n_terms); see `covariance_of`."""
         return cls(covariance_of(estimates, is_valid), is_valid.sum(axis=0) - 1.0)
 
@@ -103,10 +103,10 @@ class Effects:
     def __init__(
         self,
         design: Design,
-        estimate: NDArray[np.float64],
+        estimate: NDArray,
         errors: list[ErrorSource],
         labels: dict[int, str],
-        found_again: NDArray[np.float64] | None = None,
+        found_again: NDArray | None = None,
     ) -> None:
         self._design = design
         self._estimate = estimate
@@ -214,7 +214,7 @@ class Effects:
             raise BadParameter(name, f"a dict with values of some of the covariates {known}", at)
         return dict(at)
 
-    def _mean_row(self, at: Any, name: str) -> NDArray[np.float64]:
+    def _mean_row(self, at: Any, name: str) -> NDArray:
         """Return the mean row of the matrix if all documents have these values."""
         data = self._design.data.copy()
         for covariate, value in self._checked(at, name).items():
@@ -231,7 +231,7 @@ class Effects:
             data[covariate] = np.full(len(data), value, object) if dtype.kind == "O" else value
         return self._design.of(data).mean(axis=0)
 
-    def _frame(self, rows: NDArray[np.float64], columns: Mapping[str, list]) -> Any:
+    def _frame(self, rows: NDArray, columns: Mapping[str, list]) -> Any:
         """Make a table of linear combinations of the estimates, for each topic."""
         pandas = import_optional("pandas", "Effects")
         estimate = self._estimate @ rows.T
@@ -269,7 +269,7 @@ class Effects:
 # ----------------------------------------------------------------------------- designs
 
 
-def design_of(formula: Any, data: Any, known: NDArray[np.bool_], index: Any = None) -> Design:
+def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Design:
     """Make the matrix of a regression, without documents with missing values, and check it."""
     if isinstance(formula, str):
         return _solvable(_of_formula(formula, data, known, index))
@@ -295,7 +295,7 @@ def design_of(formula: Any, data: Any, known: NDArray[np.bool_], index: Any = No
     )
 
 
-def _of_formula(formula: str, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
+def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     pandas = import_optional("pandas", "An effect", "formulaic")
     formulaic = import_optional("formulaic", "A formula")
     if data is None:
@@ -383,7 +383,7 @@ def _is_constant(column: Any) -> bool:
     return column.nunique() == 1
 
 
-def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
+def _of_documents(frame: Any, known: NDArray, name: str) -> Any:
     """Return the rows of documents that contain words."""
     if len(frame) != len(known):
         raise BadParameter(
@@ -432,8 +432,8 @@ def _solvable(design: Design) -> Design:
 
 
 def _pooled(
-    draws: Iterable[NDArray[np.float64]], design: Design, clusters: Any
-) -> tuple[NDArray[np.float64], list[ErrorSource]]:
+    draws: Iterable[NDArray], design: Design, clusters: Any
+) -> tuple[NDArray, list[ErrorSource]]:
     """Fit least squares to each draw of the shares, and pool the results by Rubin's rules."""
     matrix = design.matrix
     n, n_terms = matrix.shape
@@ -447,10 +447,10 @@ def _pooled(
         n_clusters = int(numbers.max()) + 1
         if n_clusters < 2:
             raise BadParameter("clusters", "at least two clusters of documents", n_clusters)
-        membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n))))
+        membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n, dtype=np.int64))))
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0
-    estimates: list[NDArray[np.float64]] = []
+    estimates: list[NDArray] = []
     sum_of_covariances: Any = 0.0  # a covariance for each draw would need much memory
     for shares in draws:
         estimate = inverse @ (q.T @ shares)  # (n_terms, K)
@@ -570,7 +570,7 @@ def of_documents(
     gamma = documents.shares[kept] * documents.concentration[kept, np.newaxis]
     rng = check_random_state(random_state)
 
-    def draw() -> NDArray[np.float64]:
+    def draw() -> NDArray:
         sizes = rng.standard_gamma(gamma)
         return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
 

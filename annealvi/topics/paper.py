@@ -263,9 +263,7 @@ def _temperature(facts: dict[str, Any]) -> str:
     return f", annealed from the temperature {first:.3g} to {last:.3g} ({source})"
 
 
-def _measured(
-    quality: dict[str, float], support: NDArray[np.float64] | None, refits: Any
-) -> list[str]:
+def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -> list[str]:
     sentences = []
     if np.isfinite(quality["coherence"]):
         sentences.append(

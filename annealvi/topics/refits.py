@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +22,7 @@ from annealvi.topics.source import counts_of, lda_of, number_of_topics, seed_of
 from annealvi.topics.trust import LEAST_SIMILARITY, pairs
 
 
+@dataclass(eq=False, repr=False)
 class Refits:
     """Topics of refits, matched one to one with the topics of the fit; returned by `refit`.
 
@@ -43,14 +45,13 @@ class Refits:
         :func:`annealvi.metrics.topic_checksum` of the model that was fitted again.
     """
 
-    def __init__(
-        self, similarity: NDArray[np.float64], shares: NDArray[np.float32], checksum: str
-    ) -> None:
-        self.similarity = similarity
-        self.shares = shares
-        self.checksum = checksum
-        self.found: NDArray[np.bool_] = similarity >= LEAST_SIMILARITY
-        self.found_again: NDArray[np.float64] = self.found.mean(axis=0)
+    similarity: NDArray
+    shares: NDArray
+    checksum: str
+
+    def __post_init__(self) -> None:
+        self.found: NDArray = self.similarity >= LEAST_SIMILARITY
+        self.found_again: NDArray = self.found.mean(axis=0)
 
     def __repr__(self) -> str:
         n, n_topics = self.similarity.shape
@@ -98,7 +99,7 @@ def refit(
         as many refits as there are processors, which divides the time by about that number.
     verbose : int, default=0
         How much is printed during the fits, as in joblib.  If it is not 0, and refits are made one
-        after the other, a line says how much time ``n_jobs=-1`` would save.
+        after the other, a line says how many ``n_jobs=-1`` would make at the same time.
 
     Returns
     -------
@@ -137,14 +138,8 @@ def refit(
         (np.sort(rng.randint(X.shape[0], size=X.shape[0])), int(rng.randint(2**31 - 1)))
         for _ in range(int(n))
     ]
-    n_processors = cpu_count()
-    if verbose and effective_n_jobs(n_jobs) == 1 < n_processors:
-        rounds = -(-int(n) // n_processors)
-        print(
-            f"{n} refits are made one after the other. With n_jobs=-1, they take about as long as "
-            f"{rounds}.",
-            flush=True,
-        )
+    if verbose and effective_n_jobs(n_jobs) == 1:
+        print(f"With n_jobs=-1, up to {cpu_count()} of the {n} refits are made at the same time.")
     run = Parallel(n_jobs=n_jobs, prefer="threads", verbose=int(verbose))
     with warnings.catch_warnings():  # the original fit has already warned if it was short
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -153,9 +148,7 @@ def refit(
     return Refits(np.array(similarity), np.array(shares), topic_checksum(lda))
 
 
-def _one(
-    lda: TemperedLDA, X: Any, rows: NDArray[np.intp], seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+def _one(lda: TemperedLDA, X: Any, rows: NDArray, seed: int) -> tuple[NDArray, NDArray]:
     """Make a refit; return the cosines of its topics and their shares in all documents."""
     fit = unwatched(lda, n_components=number_of_topics(lda), random_state=seed, n_jobs=1)
     if not isinstance(lda.init, str):

@@ -27,7 +27,7 @@ _IN_WORDS = re.compile(r"(?:(\d+) +)?(year|quarter|month|week|day)s?", re.IGNORE
 _CODES = {"year": "YE", "quarter": "QE", "month": "ME", "week": "W", "day": "D"}
 
 
-def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+def certainty_of(shares: NDArray, lengths: NDArray) -> NDArray:
     r"""Compute each topic's mean share in documents, weighted by its words in each document.
 
     .. math::
@@ -214,9 +214,7 @@ def _shares(
     return framed(np.sqrt(variance))
 
 
-def covariance_of(
-    estimates: NDArray[np.float64], is_valid: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
     """Compute the covariance matrix of P numbers for each of K topics, from n estimates of them.
 
     An estimate is ignored where `is_valid`, of shape (n, K), is False.  If m estimates of a topic

@@ -139,7 +139,7 @@ class Source:
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
         #: The probabilities of words in topics; functions of metrics use this name.
-        self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+        self.components_: NDArray = weights / self._sums[:, np.newaxis]
         if self.known_names is None:
             self.known_names = getattr(self.model, "feature_names_in_", None)
 
@@ -256,7 +256,7 @@ class Source:
             refits=refits,
         )
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> NDArray:
         """Compute p(k | d) from the result of the model's `transform`.
 
         For LDA, the rows of the result sum to 1.  For a factorisation X = W H (NMF), the result is
@@ -271,7 +271,7 @@ class Source:
         shares[shares.sum(axis=1) == 0] = 1.0  # equal shares for documents without words
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def document_topics(self, X: Any, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    def document_topics(self, X: Any, shares: NDArray) -> NDArray:
         """Return the model's prediction of each document's topic, or the topic of largest share."""
         predict = getattr(self._of("mixture_", self.model), "predict", None)
         if predict is not None:
@@ -289,7 +289,7 @@ class Source:
         names = next(names for names in sources if names is not None)
         return word_names(names, n_features).astype(str)
 
-    def unusual(self, X: Any, documents: DescribedDocuments) -> tuple[str, NDArray[np.float64]]:
+    def unusual(self, X: Any, documents: DescribedDocuments) -> tuple[str, NDArray]:
         """Measure how well topics with these shares explain each document."""
         if lda_in(self.model) is not None:
             return "temperature", self.model.document_temperatures(X)

@@ -17,7 +17,7 @@ from annealvi.metrics import document_completion, topic_coherence, topic_diversi
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
 from annealvi.topics import cells, contrasts, effects, paper, shares, trust
 from annealvi.topics import words as ranking
-from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.described import DescribedDocuments, Topics, assigned_shares
 from annealvi.topics.effects import Effects
 from annealvi.topics.refits import Refits, refit
 from annealvi.topics.source import Source, in_columns, seed_of
@@ -32,10 +32,10 @@ class Similarity(NamedTuple):
     """How similar topics are."""
 
     #: Hellinger distances between topics: 0 for equal topics, 1 for topics without a common word.
-    distances: NDArray[np.float64]
+    distances: NDArray
     #: The hierarchy of topics by average linkage, in SciPy's format: each row joins two clusters
     #: (:func:`scipy.cluster.hierarchy.linkage`).
-    linkage: NDArray[np.float64]
+    linkage: NDArray
 
     def closest(self, n: int = 10) -> list[tuple[int, int]]:
         """Return the n most similar pairs of topics, the most similar pair first."""
@@ -44,7 +44,7 @@ class Similarity(NamedTuple):
         return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
 
 
-def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def places(distances: NDArray) -> NDArray:
     """Place topics in a plane by metric multidimensional scaling of their distances.
 
     The iterations start from classical scaling instead of random places, so the result is
@@ -63,7 +63,7 @@ def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     return positions - positions.mean(axis=0)
 
 
-def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _classical(distances: NDArray) -> NDArray:
     """Compute the two main dimensions of classical scaling, with the largest numbers positive."""
     squares = distances**2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
@@ -85,7 +85,7 @@ _MOST_WHOLE = 2.0**53
 _WORDS = {"n": COUNT, "relevance": SHARE}
 
 
-class TopicSummary:
+class TopicSummary(DescribedDocuments):
     """A summary of a fitted topic model and of its documents, returned by `describe`.
 
     A summary does not change when its model is fitted further.  Only the labels of a summary can be
@@ -163,11 +163,12 @@ class TopicSummary:
         *,
         texts: list[str] | None,
         titles: list[str] | None,
-        outlier_measure: tuple[str, NDArray[np.float64]],
+        outlier_measure: tuple[str, NDArray],
         history: dict[str, Any] | None,
         checksum: str,
         quality: dict[str, float],
     ) -> None:
+        super().__init__(**vars(documents))
         self._topics = topics
         self.topics = topics.components
         self.topic_shares = topics.sizes
@@ -177,14 +178,6 @@ class TopicSummary:
         self.similarity = topics.similarity
         self.facts = topics.facts
         self.random_state = topics.random_state
-        self._documents = documents
-        self.counts = documents.counts
-        self.shares = documents.shares
-        self.document_topics = documents.document_topics
-        self.lengths = documents.lengths
-        self.concentration = documents.concentration
-        self.index = documents.index
-        self.refits: Refits | None = documents.refits
         self.texts = texts
         self.titles = titles
         self._outlier_measure, self._outlier_values = outlier_measure
@@ -390,9 +383,8 @@ class TopicSummary:
         positions = places(trust.hellinger(self.topics))
         if documents:
             x, y = (self.shares @ positions).T
-            topics = self.document_topics
-            share = np.take_along_axis(self.shares, topics[:, np.newaxis], axis=1)[:, 0]
-            columns = {"x": x, "y": y, "topic": topics, "share": share}
+            columns = {"x": x, "y": y, "topic": self.document_topics}
+            columns["share"] = assigned_shares(self)
             return pandas.DataFrame(columns).rename_axis("document")
         x, y = positions.T
         columns = {"x": x, "y": y, "share": self.topic_shares, "label": list(self.labels)}
@@ -461,7 +453,7 @@ class TopicSummary:
         order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
         return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
-    def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
+    def _rows(self, order: NDArray, **columns: NDArray) -> Any:
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
@@ -485,7 +477,7 @@ class TopicSummary:
             These three are missing for a document without words.  The other columns are the shares
             of all topics, named by their labels.
         """
-        return cells.document_table(self._topics, self._documents)
+        return cells.document_table(self._topics, self)
 
     @property
     def word_table(self) -> Any:
@@ -564,7 +556,7 @@ class TopicSummary:
             "certainty": self.certainty.copy(),
             "checksum": self.checksum,
         }
-        return cells.to_anndata(self._topics, self._documents, measures, adata)
+        return cells.to_anndata(self._topics, self, measures, adata)
 
     # ------------------------------------------------------------- groups and covariates
 
@@ -610,7 +602,7 @@ class TopicSummary:
         allows for the uncertainty of the topics.  :meth:`effects` estimates the second term from
         random draws of the shares.
         """
-        return shares.by_group(self._documents, self.labels, groups, value=value)
+        return shares.by_group(self, self.labels, groups, value=value)
 
     @checked
     def over_time(self, times: ArrayLike, freq: Any = "year", *, value: str = "share") -> Any:
@@ -646,7 +638,7 @@ class TopicSummary:
             If the number of times is not the number of documents, if a time cannot be read, if
             `freq` is not a period, or if `value` is unknown.
         """
-        return shares.over_time(self._documents, self.labels, times, freq, value=value)
+        return shares.over_time(self, self.labels, times, freq, value=value)
 
     @checked
     def effects(
@@ -727,7 +719,7 @@ class TopicSummary:
         <Effects of 2 terms on 4 topics in 300 documents, with refits>
         """
         return effects.of_documents(
-            self._documents,
+            self,
             self.labels,
             formula,
             data,
@@ -818,7 +810,7 @@ class TopicSummary:
         ['count', 'group', 'high']
         """
         k = self.labels.number(topic)
-        return contrasts.words_by_group(self._topics, self._documents, k, groups, n, prior)
+        return contrasts.words_by_group(self._topics, self, k, groups, n, prior)
 
     # --------------------------------------------------------------- trust and a paper
 
@@ -875,7 +867,7 @@ class TopicSummary:
         If topics were merged, dropped or fitted further, or come from another library, the
         paragraph does not describe the fit, because the model lacks that information.
         """
-        return paper.methods(self._topics, self._documents, self.quality, self.checksum)
+        return paper.methods(self._topics, self, self.quality, self.checksum)
 
     # ------------------------------------------------------------------------ report
 

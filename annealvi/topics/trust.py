@@ -28,7 +28,7 @@ LEAST_WORDS = 10
 LEAST_DISTINCTNESS = 0.35
 
 
-def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
+def hellinger(topics: NDArray) -> NDArray:
     r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` for all pairs of topics."""
     roots = np.sqrt(topics)
     distances = np.sqrt(np.clip(1.0 - gemm.product(roots, roots.T), 0.0, 1.0))
@@ -37,7 +37,7 @@ def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
     return distances
 
 
-def nearest(topics: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def nearest(topics: NDArray) -> tuple[NDArray, NDArray]:
     """Return the distance from each topic to the nearest other topic (or NaN), and its number."""
     distances = hellinger(topics)
     np.fill_diagonal(distances, np.inf)
@@ -52,7 +52,7 @@ def pairs(first: NDArray, second: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     return rows, columns, cosines[rows, columns]
 
 
-def match(topics: NDArray, second: NDArray) -> NDArray[np.float64]:
+def match(topics: NDArray, second: NDArray) -> NDArray:
     """Return the cosine of each topic to its match in a second fit, or 0 if it has no match."""
     similarity = np.zeros(len(topics))
     rows, _, cosines = pairs(topics, second)
@@ -60,7 +60,7 @@ def match(topics: NDArray, second: NDArray) -> NDArray[np.float64]:
     return similarity
 
 
-def similarity_of(topics: Topics, refits: Any = None) -> NDArray[np.float64]:
+def similarity_of(topics: Topics, refits: Any = None) -> NDArray:
     """Return the median cosine of each topic to its matches in other fits; NaN without fits."""
     similarity = topics.similarity if refits is None else refits.similarity
     if len(similarity):
@@ -68,9 +68,7 @@ def similarity_of(topics: Topics, refits: Any = None) -> NDArray[np.float64]:
     return np.full(len(topics.components), np.nan)
 
 
-def reasons(
-    topics: Topics, coherence: NDArray[np.float64] | None = None, refits: Any = None
-) -> list[str]:
+def reasons(topics: Topics, coherence: NDArray | None = None, refits: Any = None) -> list[str]:
     """State in words why each topic is weak; an empty string for a topic that is not."""
     n_topics, n_words = topics.components.shape
     similarity = similarity_of(topics, refits)
@@ -112,7 +110,7 @@ def _found_by(share: float, n_fits: int | None, kind: str) -> str:
     return f"found by {round(share * n_fits) or 'none'} of {n_fits} {kind}"
 
 
-def trust(topics: Topics, coherence: NDArray[np.float64], refits: Any) -> Any:
+def trust(topics: Topics, coherence: NDArray, refits: Any) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     unknown = np.full(len(coherence), np.nan)

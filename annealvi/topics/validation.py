@@ -359,7 +359,7 @@ def _generator(summary: TopicSummary, random_state: Any) -> np.random.RandomStat
     return check_random_state(summary.random_state if random_state is None else random_state)
 
 
-def _drawn(among: NDArray[np.bool_], n: int, rng: np.random.RandomState) -> list[int]:
+def _drawn(among: NDArray, n: int, rng: np.random.RandomState) -> list[int]:
     return rng.permutation(np.flatnonzero(among))[: int(n)].tolist()
 
 
@@ -445,7 +445,7 @@ def _read_table(path: str | os.PathLike, needed: Sequence[str], pandas: Any) -> 
     return table.dropna(how="all")  # Excel also saves empty rows
 
 
-def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float64]:
+def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
     """Return the answers of a coder to all questions of the key; a missing answer is NaN."""
     unknown = table.index.difference(right.index, sort=False)
     if len(unknown):
@@ -467,7 +467,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
     return answers.to_numpy()
 
 
-def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
+def _wilson(hits: NDArray, n: NDArray) -> NDArray:
     """Compute Wilson's 95% intervals of shares; without answers they are NaN."""
     from scipy.stats import binomtest
 
@@ -478,7 +478,7 @@ def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
     return limits
 
 
-def _alpha(answers: NDArray[np.float64]) -> float | None:
+def _alpha(answers: NDArray) -> float | None:
     """Compute Krippendorff's alpha of answers, with a row for each coder."""
     common = answers[:, (~np.isnan(answers)).sum(axis=0) > 1]  # questions with several answers
     if len(np.unique(common[~np.isnan(common)])) < 2:

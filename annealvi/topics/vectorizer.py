@@ -232,6 +232,18 @@ INNER = {
     "׳": "['’](?<=[א-ת].)(?=[א-ת])",
     "ʻ": r"‘(?<=[oOgG].)(?=\w)",
 }
+#: Letters and digits in a style, such as fullwidth, bold, lowered or joined (ligatures).
+STYLED = re.compile("[\u2080-\u2089\ufb00-\ufb06\uff10-\uff5a\U0001d400-\U0001d7ff]+")
+#: Signs within words that are no letters: soft hyphens, the Arabic kashida, invisible joiners,
+#: lines under, over and through letters, and accents that mark the stress of Cyrillic words.
+SILENT = re.compile(
+    "[\u00ad\u0640\u2060\ufeff\u0305\u0332\u0333\u0335-\u0338\u033f]|(?<=[Ѐ-ӿ])[\u0300\u0301]"
+)
+#: Signs that are used as apostrophes in contractions, and the endings of contractions.
+APOSTROPHE = re.compile(r"(?<=[a-z])[’‘ʼ＇`´′‛](?=(?:ll|ve|re|[tsdm])\b)", re.IGNORECASE)
+CONTRACTED = re.compile(r"'(?:(?<=[a-z]')|(?<=[a-z]\s'))(?:ll|ve|re)\b", re.IGNORECASE)
+#: Signs around words: underscores, and raised digits, which are the numbers of notes.
+AROUND = re.compile(r"_(?:(?<![^\W_]_)|(?![^\W_]))|[\u00b2\u00b3\u00b9\u2070-\u2079]")
 
 
 def marks(first: int, last: int) -> str:
@@ -260,17 +272,20 @@ def split_words(text: str) -> list[str]:
 
 
 def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
-    """Convert a text to its composed form (NFC), and preprocess it."""
+    """Preprocess a text without signs that are no part of words, in its composed form (NFC)."""
     if clean:
         text = cleaned(text)
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-        text = text.replace("\u00ad", "").replace("\u0640", "")  # soft hyphens, Arabic kashida
+        text = STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+        text = APOSTROPHE.sub("'", SILENT.sub("", text))
         for sign, typed in INNER.items():
             text = re.sub(typed, sign, text)
         if lowercase:  # otherwise lower case would leave the dot as a mark
             text = text.replace("İ", "i")
-    return preprocess(text)
+    if "'" in text:
+        text = CONTRACTED.sub(" ", text)
+    return preprocess(AROUND.sub(" ", text))
 
 
 #: Languages with a list of stop words, in scikit-learn (English) or the package stop-words.
@@ -357,6 +372,9 @@ class Vocabulary:
         if self.cleaned:
             gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
             text += f" clean: {gone} were removed."
+        n_joined = sum("_" in word for word in self.words.tolist())
+        if n_joined:
+            text += f" Words with underscores ({n_joined:,}) are counted as one word each."
         if self.n_repeated:
             these = "document repeats" if self.n_repeated == 1 else "documents repeat"
             text += f" {self.n_repeated:,} {these} an earlier document exactly."
@@ -495,7 +513,8 @@ class TopicVectorizer(CountVectorizer):
         """Return what is counted of a text, or of the words of a list."""
         if not isinstance(text, Tokens):
             return analyze(text)
-        return self._word_ngrams([preprocess(word) for word in text.tokens], self.get_stop_words())
+        words = [preprocess(word).strip() for word in text.tokens]
+        return self._word_ngrams(list(filter(None, words)), self.get_stop_words())
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -780,7 +799,7 @@ def _left_out(
         counts = np.asarray(X.sum(axis=0)).ravel()[left]
         counts = np.where(kept[left], np.inf, counts)  # these words are not excluded
         rest = left[np.argsort(-counts, kind="stable")[max_words:]]
-        dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
+        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), rest) & ~kept
     return limits, dropped
 
 

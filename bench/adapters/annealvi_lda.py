@@ -9,8 +9,6 @@ import numpy as np
 
 from annealvi import TemperedLDA
 from annealvi.model import UNTEMPERED
-from annealvi.models.lda import LDA
-from annealvi.models.lda.topics import Statistics, TopicWeights
 from bench.adapters import Fit, mean_topics
 from bench.parameters import mean_field
 
@@ -97,19 +95,23 @@ def fit(problem, X, dtype=np.float64, **options: Any):
 
 def start_m_step(n_topics, n_features, n_words, *, dtype=np.float64):
     """Return a step of lambda, with the weights of words that are computed from lambda."""
-    model = LDA(n_topics, n_features, alpha=1 / n_topics, eta=1 / n_topics, dtype=dtype)
+    # imported here, because builds of older commits do not have these modules
+    from annealvi.models.lda.cpu import CPUEngine, TopicWeights
+    from annealvi.models.lda.model import LDA
+
+    lda = LDA(n_topics, n_features, alpha=1 / n_topics, eta=1 / n_topics, dtype=dtype)
     rng = np.random.RandomState(0)
-    model.initialize(rng)
-    statistics = Statistics(n_features, model.topics.width, model.dtype)
+    lda.initialize(rng)
+    engine = CPUEngine()
+    statistics = engine.begin(lda)
     words = np.sort(rng.choice(n_features, n_words, replace=False))
-    statistics.put(words, rng.random_sample((n_words, model.topics.width)))
-    weights = TopicWeights(n_features, model.topics.width, model.dtype)
+    statistics.put_seen(
+        np.isin(np.arange(n_features), words), rng.random_sample((n_words, lda.width))
+    )
+    weights = TopicWeights(*lda.shape)
 
     def m_step():
-        model.global_step(statistics, 0.1, 10.0, UNTEMPERED)
-        weights.outdate()
-        weights.refresh(
-            words, model.topics.rows(), model.topics.sums, model.topics.estimate, 1.0, False, 1
-        )
+        engine.m_step(lda, statistics, 0.1, 10.0, UNTEMPERED)
+        weights.refresh(lda, words, 1.0)
 
     return m_step

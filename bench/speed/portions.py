@@ -32,7 +32,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from annealvi._kernels import lda, lda_topics
-from annealvi.models.lda import documents
+from annealvi.models.lda import engine
 from bench import parser
 from bench.adapters import annealvi_lda, scikit_learn
 from bench.markdown import table
@@ -101,7 +101,7 @@ def _timed(spent: dict[str, float]) -> Iterator[None]:
         return run
 
     plain = [(module, name, name) for module, name in KERNELS]
-    plain += [(documents, "gamma_draws", DRAWS)]
+    plain += [(engine, "gamma_draws", DRAWS)]
     before = [(module, name, getattr(module, name)) for module, name, _ in plain]
     try:
         for (module, name, portion), (_, _, function) in zip(plain, before, strict=True):

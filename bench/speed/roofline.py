@@ -21,13 +21,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from annealvi.datasets import load_corpus
-from annealvi.models.lda import LDA, LocalOptions
+from annealvi.model import UNTEMPERED
+from annealvi.models.lda import LDA, CPUEngine, LocalOptions
+from annealvi.models.lda.engine import EStep
 from bench import parser
 
 SOURCE = Path(__file__).with_name("roofline.c")
@@ -90,13 +93,17 @@ def kernel_rate(corpus: str, n_topics: int, dtype: str) -> float:
         alpha=0.1,
         eta=1 / n_topics,
         dtype=dtype,
-        options=LocalOptions(N_ITERATIONS, 0.0, "constant", prune=False),
+        options=LocalOptions(max_iter=N_ITERATIONS, tolerance=0.0),
     )
     model.initialize(np.random.RandomState(0))
+    engine = CPUEngine()
+    # no topic is skipped
+    step = replace(EStep.of(model, UNTEMPERED, X.shape[0]), least_share=0.0)
     seconds = []
     for _ in range(N_REPEATS):
+        gamma = np.ones((X.shape[0], n_topics), model.dtype)
         start = time.perf_counter()
-        model.documents.infer(X)
+        engine.fit(model, step, X, gamma)
         seconds.append(time.perf_counter() - start)
     return FLOPS * X.nnz * n_topics * N_ITERATIONS / min(seconds) / 1e9
 

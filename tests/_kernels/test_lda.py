@@ -10,6 +10,7 @@ from annealvi.model import Batch, Tempering
 from tests.marks import slow_values
 from tests.models.lda.naive import DTYPES, e_log, fits
 from tests.models.lda.pair import LDA, LocalOptions
+from tests.models.lda.streams import dense
 
 
 def log_beta(parameters):
@@ -44,7 +45,7 @@ def test_local_step(counts, dtype, n_topics):
         local = model.local_step(Batch(X, rows), Tempering(b), moments=not exact)
         lam, begin, at = (np.asarray(x, float) for x in (model.components, begin, b))
         expected = fits(counts.toarray(), begin, at, lam, alpha, 7, eps=eps)
-        statistics = local.statistics.dense(n_topics)
+        statistics = dense(local.statistics, n_topics)
         assert_allclose(statistics.T, expected[1], rtol=rtol, atol=1e-30 + rtol / 100)
         if exact:
             continue
@@ -69,7 +70,7 @@ def test_global_step(counts, dtype, eta):
         before = model.components.astype(np.float64).copy()
         tempering = Tempering(0.5, form)
         local = model.local_step(Batch(counts.astype(dtype), slice(10, 40)), tempering)
-        values = local.statistics.dense(6)
+        values = dense(local.statistics, 6)
         model.global_step(local.statistics, 0.3, 2.5, tempering)
         if form == "likelihood":
             expected = 0.7 * before + 0.3 * (eta + 2.5 * values.T)
@@ -107,7 +108,7 @@ def test_float32_does_not_underflow(n_topics):
     for b in (1.0, 0.25):
         model.rng = rng
         local = model.local_step(Batch(X, slice(0, 50)), Tempering(b))
-        total = local.statistics.dense(n_topics).sum(dtype=np.float64)
+        total = dense(local.statistics, n_topics).sum(dtype=np.float64)
         assert_allclose(total, b * X.sum(), rtol=1e-5)
         assert np.isfinite(model.elbo(X, None, Tempering(b)))
 
@@ -164,7 +165,7 @@ def test_few_topics_and_any_number_of_words(dtype, n_topics):
         if exact:
             continue
         local = model.local_step(Batch(X, slice(0, len(LENGTHS))), Tempering(b), moments=True)
-        statistics = local.statistics.dense(n_topics)
+        statistics = dense(local.statistics, n_topics)
         assert_allclose(statistics.T, expected[1], rtol=rtol, atol=rtol / 100)
         assert_allclose(local.energy, expected[2], rtol=rtol)
         normalizer = np.zeros(len(LENGTHS))

@@ -8,6 +8,7 @@ from scipy import sparse
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda.cpu import exp_e_log
 from tests.models.lda.pair import LDA, LocalOptions
+from tests.models.lda.streams import dense
 
 DTYPES = (np.float32, np.float64)
 V = 300
@@ -38,7 +39,7 @@ def fit(X, model, begin, b=1.0):
     tempering = Tempering(np.asarray(b, X.dtype) if np.ndim(b) else b)
     # learned temperatures want energies of single documents too
     local = model.local_step(Batch(X, slice(0, X.shape[0])), tempering, moments=True)
-    return model.gamma, local.energy, local.statistics.dense(model.n_topics)
+    return model.gamma, local.energy, dense(local.statistics, model.n_topics)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from annealvi.models.lda import engine
 from tests.marks import slow_values
 from tests.models.lda.naive import fits
 from tests.models.lda.pair import LDA, LocalOptions
+from tests.models.lda.streams import dense
 
 DTYPES = (np.float32, np.float64)
 #: How far gamma may move, in words.
@@ -44,7 +45,7 @@ def fit(X, lam, b=1.0, *, alpha, prune=True, n_iterations=30, n_threads=1, passe
     tempering = Tempering(np.asarray(b, dtype=X.dtype))
     for _ in range(passes):
         local = model.local_step(Batch(X, slice(0, X.shape[0])), tempering, moments=True)
-    statistics = local.statistics.dense(K).T
+    statistics = dense(local.statistics, K).T
     n_active = model.engine.n_active[: X.shape[0]].copy()
     again, normalizer = np.ones((X.shape[0], K), dtype=X.dtype), np.zeros(X.shape[0])
     model.fit(X, again, tempering, log_normalizer=normalizer)

@@ -9,8 +9,7 @@ from scipy import sparse
 
 from annealvi import Annealed, TemperedFMM, TemperedLDA
 from annealvi.files import read, write
-from annealvi.inference import Runs
-from annealvi.inference.runs import Fingerprint, begin_generator, described
+from annealvi.inference.runs import Fingerprint, Runs, begin_generator, described
 from annealvi.matrices import digest
 from tests.asserts import refused
 from tests.marks import cases

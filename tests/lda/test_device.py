@@ -76,7 +76,7 @@ def test_questions_are_answered_there(gpu, X):
         lambda lda: lda.perplexity(X),
         lambda lda: lda.predict(X),
         lambda lda: lda.document_temperatures(X),
-        lambda lda: lda.posterior_log_partition([0.5, 1.0], X),
+        lambda lda: lda.posterior_log_partition([2.0, 1.0], X),
         lambda lda: document_completion(lda, X, random_state=0),
     ):
         assert_allclose(ask(there), ask(here), rtol=1e-4, atol=1e-5)

@@ -57,7 +57,7 @@ def core() -> dict[str, Call]:
         methods(lda, "TemperedLDA", *OF_LDA)
         | methods(mixture, "TemperedMultinomialMixture", "transform", "bic", "predict_proba")
         | {
-            "posterior_log_partition": lambda Z: lda.posterior_log_partition([1.0, 0.5], Z),
+            "posterior_log_partition": lambda Z: lda.posterior_log_partition([1.0, 2.0], Z),
             "log_partition": lambda Z: log_partition(lda, [1.0, 2.0], "posterior", data=Z),
             "split_tokens": split_tokens,
             "document_completion": lambda Z: document_completion(lda, Z),

@@ -12,7 +12,16 @@ from scipy import sparse
 
 from annealvi import corpus
 from annealvi.scale import corpus as corpora
-from annealvi.scale.corpus import Partitions, Piece, ShardedCorpus, facts_of, gather, load, take
+from annealvi.scale.corpus import (
+    Partitions,
+    Piece,
+    ShardedCorpus,
+    facts_of,
+    gather,
+    load,
+    numbers_of,
+    take,
+)
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.scale.engines import SerialEngine, WorkersLostError
 from bench import chaos
@@ -55,7 +64,7 @@ def test_facts(X, paths, sharded):
 
 
 def test_documents_by_their_numbers(X, sharded):
-    ordered = X[sharded.order.documents].toarray()
+    ordered = X[numbers_of(sharded.pieces, LENGTHS)].toarray()
     rng = np.random.RandomState(0)
     picked = np.array([0, 5, 6, 67]), rng.permutation(68)[:20], np.array([], dtype=int)
     for rows in (slice(None), slice(None, None, 7), slice(3, 9), slice(4, 4), *picked):
@@ -95,7 +104,7 @@ class Groups(SerialEngine):
 def test_sums_are_those_of_all_shards_in_their_order(X, sharded, rows):
     found = total(sharded, rows)
     assert [number for number, *_ in found] == list(range(len(found)))
-    ordered = X[sharded.order.documents].astype(np.float32)
+    ordered = X[numbers_of(sharded.pieces, LENGTHS)].astype(np.float32)
     starts = range(rows.start, rows.stop, 5)
     expected = [ordered[start : min(start + 5, rows.stop)] for start in starts]
     assert [part[1:] for part in found] == [(one.shape[0], float(one.sum())) for one in expected]
@@ -185,37 +194,39 @@ def test_a_shard_is_a_view_where_it_can_be(X):
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 5))
 def test_every_document_once_in_shards_of_the_same_size(lengths, shard_size, per_batch):
-    order = corpora.minibatch_order(lengths, shard_size, per_batch)
-    assert_array_equal(np.sort(order.documents), np.arange(sum(lengths)))
-    sizes = [sum(piece.stop - piece.start for piece in shard) for shard in order.shards]
+    shards = corpora.minibatch_order(lengths, shard_size, per_batch)
+    documents = numbers_of(shards, lengths)
+    assert_array_equal(np.sort(documents), np.arange(sum(lengths)))
+    sizes = [sum(piece.stop - piece.start for piece in shard) for shard in shards]
     assert all(size == shard_size for size in sizes[:-1])
     assert 0 < sizes[-1] <= shard_size
     begins = np.concatenate([[0], np.cumsum(lengths)])
-    pieces = [piece for shard in order.shards for piece in shard]
+    pieces = [piece for shard in shards for piece in shard]
     rows = [np.arange(p.start, p.stop) + begins[p.partition] for p in pieces]
-    assert_array_equal(np.concatenate(rows), order.documents)
+    assert_array_equal(np.concatenate(rows), documents)
     # tails come last
     n_full = sum(length // shard_size for length in lengths)
-    assert all(len(shard) == 1 for shard in order.shards[:n_full])
+    assert all(len(shard) == 1 for shard in shards[:n_full])
 
 
 def test_no_documents_have_no_order():
-    order = corpora.minibatch_order([0, 0], 2, 2)
-    assert order.shards == [] and order.documents.dtype == np.int64 and not len(order.documents)
+    shards = corpora.minibatch_order([0, 0], 2, 2)
+    documents = numbers_of(shards, [0, 0])
+    assert shards == [] and documents.dtype == np.int64 and not len(documents)
 
 
 def test_a_minibatch_has_shards_of_many_partitions():
-    order = corpora.minibatch_order([40] * 6, 10, 3)
-    batches = [order.shards[i : i + 3] for i in range(0, 24, 3)]
+    shards = corpora.minibatch_order([40] * 6, 10, 3)
+    batches = [shards[i : i + 3] for i in range(0, 24, 3)]
     found = [[shard[0].partition for shard in batch] for batch in batches]
     # in groups that are spread over all, each partition always at the same place
     assert found == [[0, 2, 4]] * 4 + [[1, 3, 5]] * 4
 
 
 def test_what_is_left_is_put_together():
-    order = corpora.minibatch_order([13, 14, 6], 10, 2)
+    shards = corpora.minibatch_order([13, 14, 6], 10, 2)
     third = [Piece(0, 10, 13), Piece(1, 10, 14), Piece(2, 0, 3)]
-    assert order.shards[2:] == [third, [Piece(2, 3, 6)]]
+    assert shards[2:] == [third, [Piece(2, 3, 6)]]
 
 
 @pytest.mark.slow

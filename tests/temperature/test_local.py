@@ -72,22 +72,47 @@ def test_documents_are_scaled_to_a_level_and_clipped(level):
         assert np.exp(np.mean(np.log(scaled[n_units > 0]))) == pytest.approx(level, rel=0.02)
 
 
-def test_continuous_temperatures_are_an_integral():
-    a, c, energy, slope = 2.5, 1.5, -8.0, 6.0
-    temperature = LocalVariational(500, continuous=True, prior=[a, c], undamped=True)
+@pytest.mark.filterwarnings("ignore:The occurrence of roundoff error")
+@pytest.mark.parametrize("prior", [(0.2, 1), (0.5, 0.5), (1, 1), (2, 1.5), (20, 5)])
+def test_continuous_temperatures_are_an_integral(prior):
+    """Against SciPy's adaptive quadrature, whose rules know the singular ends of the prior."""
+    a, c = prior
+    temperature = LocalVariational(continuous=True, prior=prior, undamped=True)
     rule = temperature.plan(10, model=Words()).tempering(0).rule
-    log_c = slope * (1 - rule.inverses) ** 2
+    words = np.array([0.5, 0.2, 0.1, 0.1, 0.05, 0.03, 0.015, 0.005])
+    ends = dict(weight="alg", wvar=(a - 1, c - 1), epsabs=0, epsrel=1e-10, limit=200)
 
-    def density(b):
-        return b ** (a - 1) * (1 - b) ** (c - 1) * math.exp(b * energy - slope * (1 - b) ** 2)
+    def log_c(n_words, b):
+        return n_words * np.log(np.sum(words[:, None] ** b, axis=0))
 
-    mean = quad(lambda b: b * density(b), 0, 1)[0] / quad(density, 0, 1)[0]
-    assert rule(np.array([energy]), np.ones(1), log_c[None, :])[0] == pytest.approx(mean, rel=1e-3)
-    # without words it is the prior's mean
-    empty = rule(np.zeros(1), np.zeros(1), np.zeros((1, 500)))
-    assert empty[0] == pytest.approx(a / (a + c), rel=1e-3)
-    even = LocalVariational(500, continuous=True, undamped=True).plan(10, model=Words())
-    assert even.tempering(0).rule(np.zeros(1), np.zeros(1), np.zeros((1, 500))) == 0.5
+    for n_words in (0, 3, 30, 100):
+        for surprise in (0.5, 1.5, 2.5, 4):  # minus the energy of a word
+            energy = -surprise * n_words
+            b = np.linspace(0, 1, 101)
+            top = np.max(b * energy - log_c(n_words, b))
+
+            def q(b, energy=energy, n_words=n_words, top=top):
+                return math.exp(b * energy - log_c(n_words, np.array([b]))[0] - top)
+
+            mean = quad(lambda b, q=q: b * q(b), 0, 1, **ends)[0] / quad(q, 0, 1, **ends)[0]
+            found = rule(np.array([energy]), np.ones(1), log_c(n_words, rule.inverses)[None])
+            assert_allclose(found, mean, rtol=0, atol=1e-8)
+            if n_words == 0:
+                assert mean == pytest.approx(a / (a + c))
+
+
+def test_few_nodes_and_priors_that_are_too_extreme():
+    """Two nodes are exact for the prior's mean; LocalVariational names what it cannot integrate."""
+    temperature = LocalVariational(2, continuous=True, prior=[3, 1], undamped=True)
+    rule = temperature.plan(10, model=Words()).tempering(0).rule
+    assert_allclose(rule(np.zeros(1), np.zeros(1), np.zeros((1, len(rule.inverses)))), 0.75)
+    for grid, prior, message in (
+        (1001, [1, 1], "'grid' .* at most 1000 with continuous=True. Got 1001"),
+        (100, [1e-7, 1], "'prior' .* two numbers of at least 1e-06"),
+        (100, [1e9, 1e9], "'prior' .* smaller numbers with grid=100"),
+    ):
+        planned = LocalVariational(grid, continuous=True, prior=prior)
+        refused(message, planned.plan, 10, model=Words())
 
 
 def test_the_prior_of_documents_temperatures():

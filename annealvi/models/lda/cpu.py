@@ -23,7 +23,6 @@ from annealvi.models.lda.model import (
     log_of,
     move_rows,
 )
-from annealvi.models.lda.priors import PriorSums
 from annealvi.threads import writing
 
 #: Bytes for the weights of a document's words in the topics that it uses, as in the level 2 cache.
@@ -86,7 +85,7 @@ class StepSums:
 
     def forget_sums(self) -> None:
         #: The sums from which alpha is learned, or None.
-        self.prior_sums: PriorSums | None = None
+        self.prior_sums: NDArray[np.float64] | None = None
         #: The energy of words at the topics of the local step.  If the topics make a full step, the
         #: energy of `local_step` becomes that at the new topics.
         self.of_words: float | None = None
@@ -176,13 +175,6 @@ class Statistics(StepSums):
             rows = rows[seen]
         self.values[: len(words)] = rows
         self.n_rows[0] = len(words)
-
-    def dense(self, n_topics: int) -> NDArray:
-        """The statistics of all words, of shape (V, K); words that did not occur have 0."""
-        out = np.zeros((len(self.row_of), n_topics), self.values.dtype)
-        words = self.words()
-        out[words] = self.rows(words, n_topics)
-        return out
 
 
 class TopicWeights:

@@ -49,7 +49,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -62,11 +63,11 @@ from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda.model import LDA, read_only
 from annealvi.models.lda.priors import (
     DocumentPartition,
-    PriorSums,
     learned_alpha,
     learned_eta,
     learns_at,
     mean_of_logs,
+    prior_sums,
 )
 from annealvi.models.lda.starts import gamma_draws
 
@@ -221,13 +222,6 @@ def of_rows(tempering: Tempering, rows: slice) -> Tempering:
     return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])
 
 
-class Steps(NamedTuple):
-    """The two steps of an engine for one LDA; see :class:`annealvi.model.Model`."""
-
-    local_step: Any
-    global_step: Any
-
-
 class Engine:
     """The door to all engines: the local and the global step, inference, and the bound.
 
@@ -302,8 +296,11 @@ class Engine:
 
     # ---------------------------------------------------------------- Algorithm 1
 
-    def steps(self, model: LDA) -> Steps:
-        return Steps(partial(self.e_step, model), partial(self.m_step, model))
+    def steps(self, model: LDA) -> Any:
+        """Return the two steps for one LDA; see :class:`annealvi.model.Model`."""
+        return SimpleNamespace(
+            local_step=partial(self.e_step, model), global_step=partial(self.m_step, model)
+        )
 
     def e_step(
         self,
@@ -358,7 +355,10 @@ class Engine:
                 deferred=rule is None and not moments and rows == batch.rows,
             )
             if learns_alpha and model.n_topics > 1:
-                statistics.prior_sums = PriorSums.of(gamma, step.alpha).plus(statistics.prior_sums)
+                sums = prior_sums(gamma, step.alpha)
+                if statistics.prior_sums is not None:
+                    sums += statistics.prior_sums
+                statistics.prior_sums = sums
             if moments and partition is not None:
                 block_log_c, block_energy = partition.of_batch(
                     gamma, step.alpha, n_words[local], self.n_threads
@@ -410,11 +410,13 @@ class Engine:
             local_step = statistics.local_step
             local_step.energy = float(np.sum(local_step.energy)) + (of_words - statistics.of_words)
 
-    def learn_priors(self, model: LDA, prior_sums: PriorSums | None, rho: float, b: float) -> None:
+    def learn_priors(
+        self, model: LDA, sums: NDArray[np.float64] | None, rho: float, b: float
+    ) -> None:
         """Update alpha and eta after the topics."""
         alpha = model.alpha_row
-        if prior_sums is not None:
-            learned = learned_alpha(alpha, prior_sums, rho, b)
+        if sums is not None:
+            learned = learned_alpha(alpha, sums, rho, b)
             if np.any(learned != alpha):
                 model.alpha = read_only(learned)
         V = model.n_features

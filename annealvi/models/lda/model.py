@@ -222,7 +222,7 @@ class LDA:
         self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
         #: Values that were computed from lambda, by name.
         self.derived: dict[Any, Any] = {}
-        #: Another object after each change of lambda, by which engines know what they have computed.
+        #: Another object after each change of lambda, by which engines know if it has changed.
         self.version = object()
 
     @property

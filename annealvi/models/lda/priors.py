@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,31 +65,20 @@ def usual_prior(n_topics: int) -> float:
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
-class PriorSums(NamedTuple):
-    """Sums over documents from which alpha is learned."""
+def prior_sums(gamma: NDArray, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over documents that have been fitted with the prior alpha, from which alpha is learned.
 
-    #: For each topic, sum_d psi(gamma_dk) - psi(alpha_k).
-    by_topic: NDArray[np.float64]
-    #: The sum over d of psi(sum_k gamma_dk) - psi(sum_k alpha_k).
-    total: float
-
-    @classmethod
-    def of(cls, gamma: NDArray, alpha: NDArray[np.float64]) -> Self:
-        """The sums over documents that have been fitted with the prior alpha."""
-        sums = gamma.sum(axis=1, dtype=np.float64)
-        # the prior is rounded as in gamma, so that the difference is 0 for topics without words
-        rounded = alpha.astype(gamma.dtype)
-        # the order of the sum is that of the documents, for any number of threads
-        with np.errstate(over="ignore"):  # a prior near the largest float may overflow
-            by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
-            total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
-        return cls(by_topic, total)
-
-    def plus(self, other: Self | None) -> Self:
-        """The sums over these and other documents; None means no other documents."""
-        if other is None:
-            return self
-        return type(self)(self.by_topic + other.by_topic, self.total + other.total)
+    For each topic, sum_d psi(gamma_dk) - psi(alpha_k); the last number is the sum over d of
+    psi(sum_k gamma_dk) - psi(sum_k alpha_k).
+    """
+    totals = gamma.sum(axis=1, dtype=np.float64)
+    # the prior is rounded as in gamma, so that the difference is 0 for topics without words
+    rounded = alpha.astype(gamma.dtype)
+    # the order of the sum is that of the documents, for any number of threads
+    with np.errstate(over="ignore"):  # a prior near the largest float may overflow
+        by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
+        total = np.sum(_digamma(totals) - _digamma(rounded.sum(dtype=np.float64)))
+    return np.append(by_topic, total)
 
 
 def learns_at(tempering: Tempering) -> bool:
@@ -98,10 +87,11 @@ def learns_at(tempering: Tempering) -> bool:
 
 
 def learned_alpha(
-    alpha: NDArray[np.float64], sums: PriorSums, rho: float, b: float
+    alpha: NDArray[np.float64], sums: NDArray[np.float64], rho: float, b: float
 ) -> NDArray[np.float64]:
     """Return alpha after a step of size rho, or the same object if it does not change.
 
+    `sums` are the :func:`prior_sums` of the documents.
     b is the power of the priors; see :attr:`annealvi.model.Tempering.of_priors`.
     """
     centre = usual_prior(len(alpha))
@@ -110,10 +100,10 @@ def learned_alpha(
     inside = np.clip(alpha, lowest, highest)
     if not np.array_equal(inside, alpha):
         return inside  # the user assigned an alpha outside the limits
-    if not sums.total > 0:
+    if not sums[-1] > 0:
         return alpha  # there were no words
     used = b * alpha + (1.0 - b)
-    best = used * np.maximum(sums.by_topic, 0.0) / sums.total
+    best = used * np.maximum(sums[:-1], 0.0) / sums[-1]
     moved = (used + rho * (best - used) - (1.0 - b)) / b
     return np.clip(moved, lowest, highest)
 

@@ -23,7 +23,6 @@ from annealvi.models.lda.cpu import CPUEngine, Statistics, lent_engine
 from annealvi.models.lda.engine import Engine, EStep, inverse_of_each, of_rows
 from annealvi.models.lda.gpu import GPUEngine, device_of
 from annealvi.models.lda.model import LDA
-from annealvi.models.lda.priors import PriorSums
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.scale.tree import TreeSum
 
@@ -80,7 +79,7 @@ class ShardSum(NamedTuple):
     of_words: float | None
     log_partition: NDArray[np.float64] | None
     #: The sums from which priors are learned.
-    prior_sums: PriorSums | None
+    prior_sums: NDArray[np.float64] | None
     #: The inverse temperatures of documents that a rule has computed.
     inverse: NDArray | None
 
@@ -90,9 +89,6 @@ class ShardSum(NamedTuple):
         inverse = None
         if self.inverse is not None and other.inverse is not None:
             inverse = np.concatenate([self.inverse, other.inverse])
-        prior_sums = other.prior_sums
-        if self.prior_sums is not None:
-            prior_sums = self.prior_sums.plus(prior_sums)
         return ShardSum(
             seen_words=seen_words,
             rows=rows,
@@ -100,7 +96,7 @@ class ShardSum(NamedTuple):
             energy=_plus(self.energy, other.energy),
             of_words=_plus(self.of_words, other.of_words),
             log_partition=_plus(self.log_partition, other.log_partition),
-            prior_sums=prior_sums,
+            prior_sums=_plus(self.prior_sums, other.prior_sums),
             inverse=inverse,
         )
 

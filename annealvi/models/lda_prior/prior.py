@@ -148,7 +148,7 @@ def _log_topic_moments(
 ) -> NDArray[np.float64]:
     """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., n_words, from a product of power series."""
     b = problem.inverse
-    n = np.arange(n_words + 1)
+    n = np.arange(n_words + 1, dtype=np.int64)
     series = [_log_moments(n[:, None], np.atleast_1d(value), b) for value in eta]
     if len(eta) == 1:
         product = _log_power(series[0], problem.n_features)
@@ -244,7 +244,7 @@ def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArra
 
 def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArray]:
     """Nodes for Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
-    u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1)
+    u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1, dtype=np.int64)
     up = special.exp(0.7 * u)
     down = special.exp(-0.7 * u)
     s = up - down
@@ -501,7 +501,7 @@ class LDAPrior:
             G = min(G, LENGTHS_BLOCK // (n_theta * len(grid.inverses) * len(lengths)))
         G = max(1, G)
         # documents are sorted by length, and document i is in group i modulo G
-        before = -(-(np.append(0, ends)[:, None] - np.arange(G)) // G)
+        before = -(-(np.append(0, ends)[:, None] - np.arange(G, dtype=np.int64)) // G)
         return lengths, np.diff(before, axis=0).astype(np.float64)
 
     def jensen_log_partition(

@@ -22,3 +22,10 @@ def put(statistics, words, rows):
     statistics.values[own] = 0
     statistics.values[own, : rows.shape[1]] = rows
     statistics.n_rows[0] += len(words)
+
+
+def dense(statistics, n_topics):
+    """The statistics of all words, of shape (V, K); words that did not occur have 0."""
+    out = np.zeros((len(statistics.row_of), n_topics), statistics.values.dtype)
+    out[statistics.words()] = statistics.rows(statistics.words(), n_topics)
+    return out

@@ -11,6 +11,7 @@ from annealvi.model import Batch, Tempering
 from annealvi.models.lda import engine
 from tests.marks import cases
 from tests.models.lda.pair import LDA, LocalOptions
+from tests.models.lda.streams import dense
 
 V = 150
 
@@ -37,7 +38,7 @@ def fit(X, lam, options, alpha, *, training):
         model.start_documents(X.shape[0])
     statistics = model.local_step(Batch(X, slice(0, X.shape[0])), Tempering()).statistics
     gamma = model.gamma
-    return np.zeros((X.shape[0], len(lam))) if gamma is None else gamma, statistics.dense(len(lam))
+    return np.zeros((X.shape[0], len(lam))) if gamma is None else gamma, dense(statistics, len(lam))
 
 
 @pytest.mark.parametrize("training", [True, False])

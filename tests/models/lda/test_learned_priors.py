@@ -10,10 +10,10 @@ from scipy.special import gammaln, psi
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.lda.priors import (
     COLD,
-    PriorSums,
     learned_alpha,
     learned_eta,
     learns_at,
+    prior_sums,
     symmetric_from_mean,
     usual_prior,
 )
@@ -31,9 +31,8 @@ BOTH = ("doc_topic_prior", "topic_word_prior")
 def step(alpha, counts, rho=1.0, tempering=UNTEMPERED):
     """One step of alpha from documents with these counts of words a topic."""
     b = tempering.inverse if tempering.form == "posterior" else 1.0
-    prior, sums = b * alpha + (1 - b), None
-    for part in np.array_split(counts, 3):
-        sums = PriorSums.of(prior + part, prior).plus(sums)
+    prior = b * alpha + (1 - b)
+    sums = sum(prior_sums(prior + part, prior) for part in np.array_split(counts, 3))
     return learned_alpha(alpha, sums, rho, b)
 
 
@@ -146,7 +145,7 @@ def test_one_topic_and_one_word_say_nothing():
 @pytest.mark.parametrize("prior", [np.finfo(float).tiny, 1e-6, 1e3, 1e300])
 def test_a_prior_beyond_the_limits_comes_to_them(prior):
     centre, alpha = usual_prior(3), np.full(3, prior)
-    sums = PriorSums.of(prior + np.eye(3) * 20, alpha)
+    sums = prior_sums(prior + np.eye(3) * 20, alpha)
     found = learned_alpha(alpha, sums, 0.5, 1.0)
     assert_array_equal(found, centre / 100 if prior < 1 else centre * 100)
     assert centre / 10 <= learned_eta(prior, -9.0, (3, 10), 0.5, 1.0, 1.0) <= centre * 10

@@ -12,6 +12,7 @@ from annealvi.model import Batch, Tempering
 from tests.marks import twenty_problems
 from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.problems import bounds_of_steps, random_corpus
+from tests.models.lda.streams import dense
 
 
 def kl_to_prior(posterior, prior):
@@ -104,7 +105,7 @@ def test_batch_under_the_posterior_form_divides_by_T(counts):
     model = LDA(3, 41, alpha=0.1, eta=0.3)
     model.initialize(np.random.RandomState(0))
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5, "posterior"))
-    raw = local.statistics.dense(3) / 0.5
+    raw = dense(local.statistics, 3) / 0.5
     model.global_step(local.statistics, 1.0, 1.0, Tempering(0.5, "posterior"))
     assert_allclose(model.components.T, (0.3 + raw) / 2, rtol=1e-12)
 

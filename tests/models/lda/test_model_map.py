@@ -14,7 +14,7 @@ from annealvi.models.lda.cpu import Statistics
 from tests.models.lda.naive import fits, lengths, log_c_of, naive_log_c
 from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.problems import bounds_of_steps
-from tests.models.lda.streams import put
+from tests.models.lda.streams import dense, put
 
 FORMS = ("likelihood", "posterior")
 ETA = {
@@ -111,7 +111,7 @@ def test_the_local_step_word_by_word(counts, n_topics, b, dtype):
     gammas, statistics, energies, _ = found
     rtol = 1e-9 if dtype is np.float64 else 1e-3
     assert_allclose(model.infer(X, Tempering(b)), gammas, rtol=rtol)
-    assert_allclose(local.statistics.dense(n_topics).T, statistics, rtol=rtol, atol=rtol / 100)
+    assert_allclose(dense(local.statistics, n_topics).T, statistics, rtol=rtol, atol=rtol / 100)
     assert_allclose(local.energy, energies, rtol=rtol, atol=rtol)
 
 
@@ -142,7 +142,7 @@ def test_changing_the_estimate_of_a_model():
 
     def everything():
         local = model.local_step(batch, Tempering(0.5), moments=True)
-        statistics = local.statistics.dense(4).T
+        statistics = dense(local.statistics, 4).T
         log_c = model.engine.posterior_log_partition(model, np.array([0.5]), X)
         return [statistics, local.energy, model.infer(X), model.elbo(X), log_c]
 

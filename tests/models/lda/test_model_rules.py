@@ -12,6 +12,7 @@ from annealvi.models.lda.engine import Engine
 from annealvi.temperature.local import DocumentRule
 from tests.marks import cases
 from tests.models.lda.naive import DTYPES, EVEN, fits, lengths, log_c_of, make, naive_log_c
+from tests.models.lda.streams import dense
 
 
 def uniform(size):
@@ -41,11 +42,11 @@ def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds):
     _, b, statistics = naive_rule_step(counts.toarray(), 0.4, lam, 0.1, 7, rule)
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(local.inverse, b, rtol=rtol)
-    assert_allclose(local.statistics.dense(5).T, statistics, rtol=10 * rtol, atol=rtol / 10)
+    assert_allclose(dense(local.statistics, 5).T, statistics, rtol=10 * rtol, atol=rtol / 10)
     assert 0 < local.inverse.min() < 0.9 * local.inverse.max() <= 0.9
     # what the topics get is what those temperatures say
     total = local.inverse @ lengths(counts)
-    assert local.statistics.dense(5).sum() == pytest.approx(total, rel=1e-5)
+    assert dense(local.statistics, 5).sum() == pytest.approx(total, rel=1e-5)
     assert local.n_units == counts.sum()
 
 
@@ -107,7 +108,7 @@ def test_documents_in_blocks(counts, monkeypatch, ends):
         energy, log_c = one.energy, one.log_partition
         ruled = model.local_step(batch, Tempering(0.5, rule=rule), moments=True)
         gamma = model.infer(counts, Tempering(1.0, rule=rule))
-        found.append([energy, log_c, gamma, ruled.inverse, ruled.statistics.dense(5).copy()])
+        found.append([energy, log_c, gamma, ruled.inverse, dense(ruled.statistics, 5).copy()])
     for whole, parts in zip(*found, strict=True):
         assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)
 

@@ -11,6 +11,7 @@ from annealvi.datasets import load_arxiv_abstracts
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda.shards import ShardEngine
 from tests.models.lda.naive import make
+from tests.models.lda.streams import dense
 
 V = 41
 WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -27,11 +28,11 @@ def counts(n_samples, density, seed=0):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_statistics_add_up(size, density, dtype):
     X, model = counts(30, density).astype(dtype), make(dtype=dtype)
-    whole = model.local_step(Batch(X, slice(2, 29)), Tempering(0.5)).statistics.dense(5)
+    whole = dense(model.local_step(Batch(X, slice(2, 29)), Tempering(0.5)).statistics, 5)
     engine = ShardEngine(model.engine, size)
     statistics = engine.e_step(model, Batch(X, slice(2, 29)), Tempering(0.5)).statistics
     assert_array_equal(statistics.words(), np.unique(X[2:29].indices))
-    rows = statistics.dense(5)
+    rows = dense(statistics, 5)
     exact = dict(rtol=0) if size >= 27 else dict(rtol=1e-5 if dtype == np.float32 else 1e-12)
     assert_allclose(rows, whole, atol=0 if size >= 27 else 1e-7, **exact)
 

@@ -12,7 +12,7 @@ from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.cpu import Statistics, exp_e_log
 from tests.marks import cases
 from tests.models.lda.pair import LDA
-from tests.models.lda.streams import K, V, put
+from tests.models.lda.streams import K, V, dense, put
 
 PRIORS = {
     "number": lambda rng: rng.uniform(0.01, 2),
@@ -36,7 +36,7 @@ def statistics_of(words, rng, model):
     rows = rng.gamma(0.5, 3.0, (len(words), K))
     for some in rng.permutation(2):  # words have rows in any order
         put(statistics, words[some::2], rows[some::2])
-    return statistics, statistics.dense(K).T.astype(np.float64)
+    return statistics, dense(statistics, K).T.astype(np.float64)
 
 
 def some_words(n, rng):
