@@ -172,6 +172,7 @@ READING = {
     "--vocabulary": value("FILE", "file with the words of counts, one word on each line"),
     "--layer": value("NAME", "layer of a .h5ad file that contains the counts, or raw (default: X)"),
 }
+COPIES = flag("leave out texts that repeat an earlier text exactly")
 SEEDS = """topics that you look for, as names with some words of each topic: a JSON file, or JSON
 such as '{"space": ["nasa", "orbit"]}'"""
 PERIODS = """length of periods of time: year, quarter, month, week, day, or a multiple such as
@@ -210,6 +211,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
+            "--drop-copies": COPIES,
             "--clean": flag("remove links, @-mentions, HTML tags and entities, LaTeX commands"),
         },
         "how to fit": {
@@ -248,6 +250,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             "--freq": value("PERIOD", PERIODS, default="year"),
             "--formula": value("FORMULA", FORMULA),
             "--refits": value("N", REFITS, refits, 0),
+            "--drop-copies": COPIES,
             **QUIET,
         },
         "how to read the documents": READING,

@@ -19,6 +19,7 @@ from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
 from annealvi.cli.models import check_output, counts_of, described, print_topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
+from annealvi.exceptions import warn_user
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
 from annealvi.storage import save
@@ -26,6 +27,7 @@ from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
 from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source
+from annealvi.topics.trust import few_documents
 from annealvi.topics.vectorizer import LANGUAGES, stop_words_of
 
 
@@ -38,6 +40,9 @@ def fit(chosen: argparse.Namespace) -> None:
         check_times(corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
     source = Source(model)
+    few = few_documents(len(corpus), len(source.components_))
+    if few:
+        warn_user(f"{few}. Use fewer topics.")
     X = counts_of(source, corpus, "the model")
     try:
         if chosen.model is not None:
@@ -101,8 +106,8 @@ def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
     if not LANGUAGES.issuperset(languages):
         if not Path(chosen.stop_words).is_file():
             raise ValueError(
-                "--stop-words must be 'none', a file, or one or more, separated by commas, of "
-                f"{', '.join(sorted(LANGUAGES))}. Got {chosen.stop_words!r}."
+                f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}, "
+                f"or several of them, separated by commas. Got {chosen.stop_words!r}."
             )
         lines = read_text(chosen.stop_words, chosen.encoding).split("\n")
         return [line.strip() for line in lines if line.strip()]

@@ -134,6 +134,10 @@ def say(chosen: argparse.Namespace, line: str) -> None:
 def read(chosen: argparse.Namespace) -> Corpus:
     """Read the documents that the options name, and report their number."""
     corpus = read_corpus(chosen)
+    if vars(chosen).get("drop_copies") and corpus.texts is not None:
+        firsts = [*{text: number for number, text in reversed([*enumerate(corpus.texts)])}.values()]
+        say(chosen, f"dropped {len(corpus) - len(firsts):,} exact copies of earlier texts")
+        corpus = corpus.take(sorted(firsts))
     n_empty = sum(not text.strip() for text in corpus.texts or ())
     documents = "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
     note = f"; {n_empty:,} of them are empty" if n_empty else ""
