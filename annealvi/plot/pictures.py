@@ -266,18 +266,23 @@ def _beginnings(index: Any) -> Any:
 
 
 def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
-    """Return the shares of topics in each group, and the numbers of documents.
+    """Return the shares of topics in each group, and the numbers of documents."""
+    shares, errors = largest_groups(check_summary(summary), groups, N_GROUPS)
+    return _courses(summary, shares, errors, topics, len(summary.topics))
+
+
+def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
+    """Return the results of `by_group` for the largest groups: shares and standard errors.
 
     Small groups are combined into the last group, unless all groups are small.
     """
-    check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # because they are read twice
     tables = [summary.by_group(groups, value=value) for value in ("share", "std_error")]
     table = tables[0]
     n_documents = table.iloc[:, 0].to_numpy()
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
-    small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True
+    small[np.argsort(-n_documents, kind="stable")[n_groups:]] = True
     if small.sum() > 1:
         others = set(table.index[small])
         name = f"{len(others)} others"
@@ -290,8 +295,7 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
         for number, value in enumerate(("share", "std_error")):
             row_of_others = summary.by_group(marked, value=value)
             tables[number] = pandas.concat([tables[number][~small].set_axis(large), row_of_others])
-    table, errors = tables
-    return _courses(summary, table, errors, topics, len(summary.topics))
+    return [part.rename_axis(table.index.name) for part in tables]
 
 
 def words_by_group(

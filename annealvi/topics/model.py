@@ -985,6 +985,11 @@ class TopicModel(
             raise BadParameter(
                 "n_topics", f"at most the number of words, {n_words}", K, vocabulary.note()
             )
+        if X.shape[0] < K:
+            warn_user(
+                f"There are more topics than documents: {K:,} topics for {X.shape[0]:,} documents. "
+                "Use fewer topics. As a rule of thumb, have at least 20 documents per topic."
+            )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # not the copies that `clone` makes: the user looks at the original callbacks
         lda.set_params(callback=None if self.lda is None else self.lda.callback)

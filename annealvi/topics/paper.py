@@ -42,10 +42,15 @@ _REFERENCES = {
     "Mandt et al. 2016": "S. Mandt, J. McInerney, F. Abrol, R. Ranganath, D. Blei. Variational "
     "tempering. AISTATS, 2016.",
     "Minka 2000": "T. Minka. Estimating a Dirichlet distribution. Technical report, 2000.",
+    "Nigam et al. 2000": "K. Nigam, A. McCallum, S. Thrun, T. Mitchell. Text classification from "
+    "labeled and unlabeled documents using EM. Machine Learning 39, 2000.",
     "annealvi": f"The annealvi developers. annealvi: annealed and tempered variational inference. "
     f"Version {__version__}.",
 }
 
+
+#: The model of TemperedMultinomialMixture, in words.
+MIXTURE = "a mixture of multinomials (Nigam et al. 2000)"
 
 # ------------------------------------------------------------------------------ tables
 
@@ -149,10 +154,18 @@ def methods(
     facts = topics.facts
     n_topics, n_features = topics.components.shape
     is_lda = "priors" in facts
-    name = "latent Dirichlet allocation (Blei et al. 2003)" if is_lda else facts["kind"]
+    name = facts["kind"]
+    if is_lda:
+        name = "latent Dirichlet allocation (Blei et al. 2003)"
+    elif "mixture" in facts:
+        name = MIXTURE
     sentences = [f"The model is {name} with {n_topics} topics over {n_features:,} words."]
     if is_lda:
         sentences += _vocabulary(facts) + _fitted(facts)
+    if "mixture" in facts:
+        if is_lda:
+            sentences.append(f"Each document was assigned to one topic by {MIXTURE}.")
+        sentences += _mixed(facts["mixture"])
     n_words = float(documents.lengths.sum())
     n_known = int((documents.lengths > 0).sum())
     sentences.append(
@@ -188,7 +201,13 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
         if left_out:
             sentences.append(f"These words were excluded: {_joined(left_out)}.")
         if n_dropped.get("stop_words"):
-            sentences.append(f"{n_dropped['stop_words']:,} stop words were excluded.")
+            sentences.append(
+                f"{n_dropped['stop_words']:,} stop words were excluded, which are on "
+                f"{_stop_list(facts.get('stop_words'))}."
+            )
+        if vocabulary.cleaned:
+            removed = [f"{what} ({n:,})" for what, n in vocabulary.cleaned.items()]
+            sentences.append(f"The texts were cleaned: {_joined(removed)} were removed.")
         sentences.append(f"The vocabulary was learned from {vocabulary.n_documents:,} documents.")
     choice = facts["choice"]
     if choice is not None:
@@ -226,12 +245,34 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
         sentences.append(f"The topics of {n_runs} runs were merged into one fit.")
     elif n_runs > 1:
         sentences.append(f"The best of {n_runs} runs was kept.")
-    seed = facts["seed"]
-    if isinstance(seed, int | np.integer):
-        sentences.append(f"The random seed was {seed}.")
-    else:
-        sentences.append("No random seed was set.")
+    sentences.append(_seed(facts["seed"]))
     return sentences
+
+
+def _mixed(facts: dict[str, Any]) -> list[str]:
+    """Describe the priors of a mixture of multinomials, and how it was fitted."""
+    weight_prior, word_prior = facts["priors"]
+    return [
+        f"The priors of the mixture add {weight_prior:.3g} to the number of documents of a topic, "
+        f"and {word_prior:.3g} to the count of each word in a topic.",
+        f"The mixture was fitted by variational inference{_temperature(facts)}.",
+        _seed(facts["seed"]),
+    ]
+
+
+def _seed(random_state: Any) -> str:
+    if isinstance(random_state, int | np.integer):
+        return f"The random seed was {random_state}."
+    return "No random seed was set."
+
+
+def _stop_list(stop_words: Any) -> str:
+    """Name a list of stop words."""
+    if not isinstance(stop_words, str):
+        return "a list that was passed"
+    if stop_words == "english":
+        return "the English list of scikit-learn, without words such as system and interest"
+    return f"the {stop_words.title()} list of the Python package stop-words"
 
 
 def _prior(whose: str, prior: Any, setting: Any) -> str:

@@ -199,6 +199,16 @@ class Source:
             "seeded": list(self._of("seed_topics_", ())),
             "choice": self._of("choice_", None),
         }
+        if getattr(self._of("vectorizer", None), "stop_words", None) is None:
+            facts["stop_words"] = self._of("stop_words", None)
+        mixture = self._of("mixture_", self.model)
+        if hasattr(mixture, "weight_concentration_prior") and hasattr(mixture, "word_prior"):
+            facts["mixture"] = {
+                "priors": (mixture.weight_concentration_prior, mixture.word_prior),
+                "path": mixture.temperature_path_.copy(),
+                "settings": {"temperature": mixture.temperature},
+                "seed": mixture.random_state,
+            }
         lda = lda_in(self.model)
         if lda is None:
             return facts

@@ -1059,7 +1059,8 @@ class TopicSummary(DescribedDocuments):
         A fit finds topics in any texts, and a second fit with the same seed finds the same topics.
         Neither fact shows that a topic is real.  A topic is marked as weak if few runs found it, if
         other fits found no similar topic, if its words rarely occur together, or if another topic
-        has nearly the same words.  Read the documents of a weak topic before you report the topic.
+        has nearly the same words.  All topics are weak if the model was fitted to fewer than 20
+        documents per topic.  Read the documents of a weak topic before you report the topic.
 
         Returns
         -------
@@ -1085,7 +1086,7 @@ class TopicSummary(DescribedDocuments):
             - ``weak``: whether the topic is weak;
             - ``reason``: the reason in words, or an empty string if the topic is not weak.
         """
-        return trust.trust(self._topics, self.coherence, self.refits)
+        return trust.trust(self._topics, self.coherence, self.refits, len(self.lengths))
 
     def methods(self) -> str:
         """Describe how the topics were found, in a paragraph for a paper, with references.

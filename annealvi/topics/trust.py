@@ -26,6 +26,8 @@ LEAST_WORDS = 10
 #: A topic is weak if another topic is nearer.  Two halves of one planted topic have distances of
 #: 0.32 to 0.42.  In fits of 10 to 100 topics of abstracts and posts, all distances exceeded 0.37.
 LEAST_DISTINCTNESS = 0.35
+#: With fewer documents per topic, topics are uncertain.
+N_DOCUMENTS = 20
 
 
 def hellinger(topics: NDArray) -> NDArray:
@@ -110,11 +112,27 @@ def _found_by(share: float, n_fits: int | None, kind: str) -> str:
     return f"found by {round(share * n_fits) or 'none'} of {n_fits} {kind}"
 
 
-def trust(topics: Topics, coherence: NDArray, refits: Any) -> Any:
+def few_documents(n_documents: int, n_topics: int) -> str:
+    """State that there are few documents for the number of topics; an empty string if not."""
+    if n_documents >= N_DOCUMENTS * n_topics:
+        return ""
+    return (
+        f"{n_documents:,} documents for {n_topics:,} topics are fewer than {N_DOCUMENTS} documents "
+        "per topic"
+    )
+
+
+def trust(topics: Topics, coherence: NDArray[np.float64], refits: Any, n_documents: int) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     unknown = np.full(len(coherence), np.nan)
-    weaknesses = reasons(topics, coherence, refits)
+    vocabulary = topics.facts.get("vocabulary")
+    if vocabulary is not None:  # the documents of the fit, of which some may be described
+        n_documents = vocabulary.n_documents
+    few = few_documents(n_documents, len(coherence))
+    weaknesses = [
+        "; ".join(filter(None, [reason, few])) for reason in reasons(topics, coherence, refits)
+    ]
     columns = {
         "label": list(topics.labels),
         "support": unknown if topics.support is None else topics.support,
