@@ -269,9 +269,8 @@ class HierarchicalPosterior(DeepEstimator):
         ndarray of shape (n_transitions + 1, n_samples, dim), float32
         """
         noise = self._draws()
-        return numbers(
-            self._chain().layers(check_count(n_samples, "n_samples"), noise)[:, 0]
-        )  # of run 0
+        # the chain has one run, on the second axis
+        return numbers(self._chain().layers(check_count(n_samples, "n_samples"), noise)[:, 0])
 
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
         """Estimate the log density of the posterior at given points by importance sampling.

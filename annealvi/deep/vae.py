@@ -502,7 +502,7 @@ class VariationalAutoencoder(AmortisedEstimator):
             raise ValueError("dead_units needs a model with units='relu'. Got gated units.")
 
         def dead(x: Tensor) -> Tensor:
-            """Return one row, with whether each unit of any layer is 0 for all images of a block."""
+            """Return one row: whether each unit of any layer is 0 for all images of a block."""
             z, _ = network.log_weights(x, n_draws=1, noise=noise)
             layers = [*network.encoder.activations(x), *network.decoder.activations(z)]
             return torch.cat([~(layer.flatten(0, -2) > 0).any(dim=0) for layer in layers])[None]
