@@ -214,7 +214,7 @@ def test_new_documents_are_held_back_each_alone(statistic, average):
     options = dict(magnitude=2.0, gamma=1.0, decay=0.6, average=average)
     together, net = ProximityPenalty(statistic, **options).plan(9), fitted.network_
     path = torch.randn(3, 5, 3, requires_grad=True)
-    found = [fitted._moved(together, log_rates) for log_rates in path][-1]
+    found = [fitted._distances_from_past(together, log_rates) for log_rates in path][-1]
     for d in range(5):
         alone, f = ProximityPenalty(statistic, **options).plan(9), together.statistic
         for log_rates in path[:, d]:
