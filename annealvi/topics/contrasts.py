@@ -33,6 +33,7 @@ class _Sums(NamedTuple):
 
     @classmethod
     def of(cls, X: sparse.csr_matrix) -> _Sums:
+        """Sum over the rows of X, which contain the counts c of documents."""
         lengths = np.asarray(X.sum(axis=1)).ravel()
         return cls(
             counts=np.asarray(X.sum(axis=0)).ravel(),
@@ -46,15 +47,20 @@ class _Sums(NamedTuple):
         """Return the sums over the documents that are not in the group."""
         sums: Any = zip(self, group, strict=True)
         differences = (total - of_group for total, of_group in sums)
+        # a rounding error may be negative
         return _Sums._make(np.maximum(difference, 0.0) for difference in differences)
 
     def log_odds(self, words: NDArray, prior: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the log-odds of words, each with a prior count, and their variance."""
+        """Return the log-odds of words, each with a `prior` count, and their variance.
+
+        `words` are columns.  The formula is in `TopicSummary.words_by_group`.
+        """
         y = self.counts[words]
         counts = y + prior
         total = self.length + prior.sum()
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
         p = y / max(self.length, _TINY)
+        # the sum of (c - p m)^2 over documents, multiplied out
         residuals = self.squares[words] - 2 * p * self.products[words] + p**2 * self.length_squares
         variance = (np.maximum(residuals, 0.0) + prior) * (total / (counts * others)) ** 2
         return np.log(counts / others), variance
@@ -64,9 +70,15 @@ def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sp
     """Return the expected number of times that each word in each document is from topic k."""
     X = documents.counts
     components = topics.components
-    p = word_probabilities(X, documents.shares, components.T.__getitem__, np.ones(len(components)))
+    # p(w | d) of each entry of X; each topic sums to 1
+    p = word_probabilities(
+        X,
+        documents.shares,
+        topics=components.T.__getitem__,
+        sums=np.ones(len(components)),
+    )
     of_topic = np.repeat(documents.shares[:, k], np.diff(X.indptr)) * components[k, X.indices]
-    counts = X.data * of_topic / np.maximum(p, _TINY)
+    counts = X.data * of_topic / np.maximum(p, _TINY)  # p(k | w, d) by Bayes' rule
     return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
@@ -82,12 +94,14 @@ def words_by_group(
     pandas = import_optional("pandas", "TopicSummary.words_by_group")
     keys = read_groups(documents, groups, pandas)
     X = expected_counts(topics, documents, k)
+    # the row numbers of each group; documents without a group are left out
     grouped = pandas.Series(range(len(keys))).groupby(keys, observed=True)
     rows = {name: positions.to_numpy() for name, positions in grouped}
     if len(rows) < 2:
         raise BadParameter("groups", "at least two groups", list(rows))
     all_sums = _Sums.of(X[np.concatenate(list(rows.values()))])
-    used = np.flatnonzero(all_sums.counts)
+    used = np.flatnonzero(all_sums.counts)  # the columns of words that occur in the topic
+    # `prior` in total, divided among words by their share of the topic
     prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
     tables = []
     for name, group_rows in rows.items():
