@@ -26,6 +26,7 @@ class _Lock:
     """
 
     def __init__(self) -> None:
+        """Make a lock that no thread holds."""
         self.turn = threading.RLock()  # the separate lock of `writing`
         self._changed = threading.Condition()  # guards all fields below; notified of changes
         self._n_taken: dict[int, int] = {}  # how many times each reading thread has the lock

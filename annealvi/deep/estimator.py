@@ -340,7 +340,7 @@ def penalised(
         past_value = None  # the penalty then uses the average of the statistic itself
         if averaged is not None:
             with torch.no_grad():
-                average = penalty.follow(parameters_to_vector(network.parameters()))
+                average = penalty.update_average(parameters_to_vector(network.parameters()))
                 start = 0  # of the parameter in the vector `average`
                 for parameter in averaged.parameters():
                     end = start + parameter.numel()
@@ -404,7 +404,8 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The estimator keeps the last finite state.
         """
-        # an error restores the attributes of self, unless `keep_state` was called before
+        # one thread at a time may fit self; an error restores its attributes, unless `keep_state`
+        # was called before
         with writing(self), unchanged_on_error(self) as keep_state:
             X_and_y = (X, y)  # as the user passed them, for scikit-learn's callbacks
             X = self._check_X(X, reset=True)
@@ -423,6 +424,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
             penalty = None if proximity is None else proximity.plan(n_steps)
 
             def objective(network: Any, data: Any, noise: Noise) -> Objective:
+                """Return the loss of a step, for a network and the data on its device."""
                 bound = self._bound(network, data, noise)
                 return penalised(network, bound, temperature_of_fit, penalty)
 

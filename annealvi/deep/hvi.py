@@ -235,6 +235,7 @@ class Transitions(nn.Module):
         activation: str = "relu",  # or "elu" or "gated"
         context: int = 0,  # number of features of a datum; 0: not amortised
     ) -> None:
+        """Make the parameters; a comment explains each option above."""
         # parameters are drawn in a fixed order, because a random seed must give the same network
         super().__init__()
         self.dim = dim
@@ -319,6 +320,7 @@ class Chain(LayeredPosterior):
         base: nn.Module | None = None,
         **options: Any,
     ) -> None:
+        """Make the forward and the reverse transitions; `context` is the number of features."""
         super().__init__(dim, n_transitions, n_runs, base or StandardNormal())
         # q_t and r_t have the same form
         self.forwards, self.reverses = (
@@ -395,6 +397,7 @@ class SigmoidalTransitions(nn.Module):
         n_sigmoids: int = SIGMOIDS,
         weight_scale: float = 1.0,
     ) -> None:
+        """Make the parameters of all transitions; `hidden` is the number of hidden units."""
         super().__init__()
         self.dim = dim
         self.n_transitions = n_transitions
@@ -447,13 +450,15 @@ class SigmoidalTransitions(nn.Module):
         index = slice(None) if t is None else slice(t, t + 1)  # a slice keeps the axis
         self._make_masks()
         # products need transitions and runs on one axis
-        hidden = (self.hidden_weight[index] * self._hidden_mask[index]).flatten(0, 1)
-        out = (self.out_weight[index] * self._out_mask[index]).flatten(0, 1)
+        hidden_weight = (self.hidden_weight[index] * self._hidden_mask[index]).flatten(0, 1)
+        out_weight = (self.out_weight[index] * self._out_mask[index]).flatten(0, 1)
         hidden_bias = self.hidden_bias[index].flatten(0, 1)
         out_bias = self.out_bias[index].flatten(0, 1)
-        h = torch.baddbmm(hidden_bias, z.flatten(0, -3), hidden).relu_()
-        outputs = torch.baddbmm(out_bias, h, out).unflatten(-1, (3, self.dim, self.n_sigmoids))
+        h = torch.baddbmm(hidden_bias, z.flatten(0, -3), hidden_weight).relu_()
+        outputs = torch.baddbmm(out_bias, h, out_weight)
+        outputs = outputs.unflatten(-1, (3, self.dim, self.n_sigmoids))
         w, a, b = outputs.unflatten(0, z.shape[:-2]).unbind(-3)
+        # slopes are positive, and weights sum to 1
         slopes = functional.softplus(a) + LEAST_SLOPE
         return w.log_softmax(dim=-1), slopes.log(), b
 
@@ -497,6 +502,7 @@ class FlowPosterior(LayeredPosterior):
     """A posterior of T flows, in R runs, with the options of :class:`SigmoidalTransitions`."""
 
     def __init__(self, dim: int, n_transitions: int, *, n_runs: int = 1, **options: Any) -> None:
+        """Make the flows; the `options` are passed to SigmoidalTransitions."""
         super().__init__(dim, n_transitions, n_runs, base=StandardNormal())
         self.forwards = SigmoidalTransitions(dim, n_transitions, n_runs=n_runs, **options)
 

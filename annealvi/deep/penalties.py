@@ -144,6 +144,7 @@ class WeightStatistic:
 
     @checked
     def __init__(self, function: Callable[[list[Tensor]], Tensor]) -> None:
+        """Store the function; see the class for its argument."""
         if not callable(function):
             raise BadParameter("function", "callable", function)
         self.function = function
@@ -223,6 +224,7 @@ class Statistic:
     """A statistic with the name that files and messages use; its values are checked in use."""
 
     def __init__(self, statistic: str | UnitStatistic | WeightStatistic) -> None:
+        """Look up a built-in statistic by name, or take the user's own function."""
         # a built-in statistic may be passed by its name or as the function itself
         names = [name for name, known in STATISTICS.items() if statistic in (name, known)]
         function: Any = STATISTICS[names[-1]] if names else statistic
@@ -451,7 +453,8 @@ class RunningPenalty:
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
     penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  These calls average the
     statistic over the steps.  To average the parameters instead, compute `past`, the statistic at
-    the average ``penalty.follow(parameters)``, and call ``penalty(value, step, elbo, past)``.
+    the average ``penalty.update_average(parameters)``, and call
+    ``penalty(value, step, elbo, past)``.
     """
 
     #: The fields of the memory in files.  The length of `sum` is checked when it is used.
@@ -463,6 +466,7 @@ class RunningPenalty:
     )
 
     def __init__(self, parameters: ProximityPenalty, n_steps: int) -> None:
+        """Start the penalty of a fit of `n_steps` steps."""
         self.statistic = Statistic(parameters.statistic)
         distance = parameters.distance
         self._checks_distance = not isinstance(distance, str)
@@ -484,7 +488,7 @@ class RunningPenalty:
         `total_elbo` is the ELBO of the minibatch, whose absolute value is the default k_0.
         """
         if past is None:
-            past = self.follow(value)  # the average includes this value
+            past = self.update_average(value)  # the average includes this value
         if self.memory.first is None:
             self.memory = self.memory._replace(first=abs(float(total_elbo)))
         return self.magnitude(step) * self.distances(value - past).sum()
@@ -500,8 +504,12 @@ class RunningPenalty:
         """Return the magnitude k_t, or 0 if no step was made and k_0 is unknown."""
         return (self.memory.first or 0.0) * self.decrease(step / self.n_steps)
 
-    def follow(self, now: Tensor) -> Tensor:
-        """Include a vector in the moving average, and return the average."""
+    def update_average(self, now: Tensor) -> Tensor:
+        """Include a vector in the moving average, and return the average.
+
+        The average is the sum of alpha^(t - s) times the vector of each step s, divided by the sum
+        of these weights.
+        """
         past_sum = self.memory.sum  # None before the first step
         total = now.detach().double()  # float32 would lose small changes
         if past_sum is not None:

@@ -525,10 +525,10 @@ class PoissonDEF(DataEstimator):
         value = statistic(log_rates)
         if penalty.of_parameters:
             with torch.no_grad():
-                average = penalty.follow(log_rates.flatten())
+                average = penalty.update_average(log_rates.flatten())
                 past_value = statistic(average.view_as(log_rates))
         else:
-            past_value = penalty.follow(value)
+            past_value = penalty.update_average(value)
         distances = penalty.distances(value - past_value)
         if custom:
             return distances.view(len(log_rates), -1).sum(dim=1)

@@ -199,7 +199,8 @@ class HierarchicalPosterior(DeepEstimator):
         annealvi.exceptions.DivergenceError
             If the objective or its gradient is not finite during the fit.
         """
-        # an error restores the attributes of self, unless `keep_state` was called before
+        # one thread at a time may fit self; an error restores its attributes, unless `keep_state`
+        # was called before
         with writing(self), unchanged_on_error(self) as keep_state:
             # a callback must not see results of an earlier fit
             self.__dict__.pop("lower_bounds_", None)
@@ -361,11 +362,12 @@ class HierarchicalPosterior(DeepEstimator):
         def objective(rows: Tensor | None, step: int) -> Outcome:
             """Return the outcome of a step; `rows` is None."""
             beta = betas[step]
+            # standard normal numbers, which the chain changes into draws
             epsilon = network.draw_noise(int(self.batch_size), noise)
             value, path = loss_calibrated(
                 network, epsilon, self._log_density, calibration=calibration, beta=beta
             )
-            with torch.no_grad():
+            with torch.no_grad():  # only for the history
                 elbo = hvi_elbo(network, path, self._log_density)
             # a sum over fits, so that the gradient of a fit does not depend on other fits
             return Outcome(-value.mean(dim=-1).sum(), elbo.mean(), beta)

@@ -91,6 +91,7 @@ class TensorField(Array):
         *,
         positive: bool = False,
     ) -> None:
+        """Make a field for a tensor; an axis of the shape may have a name, or any length (None)."""
         super().__init__(shape, dtype, finite=False, positive=positive)
 
     def dump(self, value: Tensor) -> NDArray:

@@ -69,6 +69,7 @@ class Callbacks:
     """
 
     def __init__(self, callback: Any, estimator: Any, others: tuple = ()) -> None:
+        """Check the user's callbacks, and add `others`."""
         callbacks = as_list(callback)
         for user_callback in callbacks:
             if not callable(user_callback):

@@ -561,6 +561,6 @@ def component_recovery(
     # products of rows of length 1
     cosine = gemm.product(normalize(true), normalize(fitted).T)
     rows, columns = linear_sum_assignment(-cosine)
-    cosines = np.zeros(len(true))
+    cosines = np.zeros(len(true))  # 0 for a true component without a match
     cosines[rows] = cosine[rows, columns]
     return int(np.sum(cosines > threshold)), cosines

@@ -249,7 +249,7 @@ def refine_topics(model: Model, documents: Any, *, max_iter: int = REFINING_PASS
         "n_init": 1,
         "validation_fraction": None,
     }
-    # learning of a prior starts at its default
+    # a prior that is learned is learned again from its default; others keep their values
     if not is_learned(lda.doc_topic_prior):
         parameters["doc_topic_prior"] = lda.doc_topic_prior_
     if not is_learned(lda.topic_word_prior):

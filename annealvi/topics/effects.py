@@ -112,6 +112,7 @@ class Effects:
         labels: dict[int, str],
         found_again: NDArray | None = None,
     ) -> None:
+        """Store the estimates; see the class for the arguments."""
         self._design = design
         self._estimate = estimate
         self._errors = errors

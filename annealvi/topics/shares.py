@@ -114,20 +114,20 @@ def sums_of_periods(times: Any, freq: Any) -> Callable[[Any], Any]:
     with suppress(ValueError, TypeError):
         words = _IN_WORDS.fullmatch(freq) if isinstance(freq, str) else None
         # such as "5YE" for "5 years"; other texts and objects are passed to pandas unchanged
-        code = (words[1] or "") + _CODES[words[2].lower()] if words else freq
-        offset = pandas.tseries.frequencies.to_offset(code)
+        pandas_freq = (words[1] or "") + _CODES[words[2].lower()] if words else freq
+        offset = pandas.tseries.frequencies.to_offset(pandas_freq)
     if offset is None:
         raise BadParameter("freq", _PERIODS, freq)
-    known = index.dropna()
-    first = known.min()
-    last = known.max()
+    known_times = index.dropna()
+    first_time = known_times.min()
+    last_time = known_times.max()
     # the starts of later periods: adding DateOffset(month=3) a second time has no effect
-    second, third, end = (_later(first, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
-    if not first < second < third or end < last:
+    second, third, end = (_later(first_time, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
+    if not first_time < second < third or end < last_time:
         raise BadParameter(
             "freq",
-            f"a positive length of time, with at most {MOST_PERIODS} periods from {first} to "
-            f"{last}",
+            f"a positive length of time, with at most {MOST_PERIODS} periods from {first_time} to "
+            f"{last_time}",
             freq,
         )
 

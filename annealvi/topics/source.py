@@ -122,6 +122,7 @@ class Source:
     """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`."""
 
     def __init__(self, model: Any, name: str = "model") -> None:
+        """Find the topics, the words and the vectorizer of a model; `name` is for messages."""
         #: The model of the user, and its last step, which has the topics.
         self.whole = model
         self.model = model

@@ -172,8 +172,9 @@ class TopicSummary(DescribedDocuments):
         checksum: str,
         quality: dict[str, float],
     ) -> None:
+        """Store the parts of a summary, and measure its topics."""
         super().__init__(**vars(documents))  # a summary has all attributes of its documents
-        self._topics = topics
+        self._topics = topics  # with the labels
         self.topics = topics.components
         self.topic_shares = topics.sizes
         self.word_shares = topics.word_shares

@@ -221,7 +221,7 @@ def test_new_documents_are_held_back_each_alone(statistic, average):
             value = net.statistic(f, log_rates[None])
             past = None
             if average == "parameters":
-                past = net.statistic(f, alone.follow(log_rates)[None])
+                past = net.statistic(f, alone.update_average(log_rates)[None])
             cost = alone(value, 0, 0.0, past)
         torch.testing.assert_close(2 * found[d], cost, rtol=1e-4, atol=1e-5)
 
