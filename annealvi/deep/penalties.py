@@ -233,7 +233,7 @@ class Statistic:
         self.custom = not names  # the user's own, which must be checked
         unwrapped = function.function if self.of_weights else function
         self.name = names[-1] if names else f"{FUNCTION}{_name(unwrapped)}"
-        self._has_gradient = False  # the gradient of a user's function is checked once
+        self._gradient_is_checked = False  # the gradient of a user's function is checked once
 
     def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
         """Return f of all layers in one row, averaged over all axes except the last."""
@@ -254,7 +254,8 @@ class Statistic:
                     n_units = value.shape[-1] if value.ndim else 1  # units are on the last axis
                     rows.append(value.reshape(-1, n_units).mean(dim=0))
             row = torch.cat(rows)
-        self._has_gradient = self._has_gradient or torch.is_grad_enabled()
+        # `_check` has now checked the gradient, unless gradients were disabled
+        self._gradient_is_checked = self._gradient_is_checked or torch.is_grad_enabled()
         return row
 
     def _check(self, value: Any, inputs: Sequence[Tensor]) -> None:
@@ -263,7 +264,7 @@ class Statistic:
         if self.custom and all(torch.isfinite(tensor.detach()).all() for tensor in inputs):
             what = f"The statistic {self.name.removeprefix(FUNCTION)!r}"
             check_values(what, value)
-            if torch.is_grad_enabled() and not self._has_gradient:
+            if torch.is_grad_enabled() and not self._gradient_is_checked:
                 check_gradient(what, value, [tensor for tensor in inputs if tensor.requires_grad])
 
 

@@ -272,9 +272,9 @@ class Trainer:
             # a Field accepts any value: without a penalty, that of the file is not used
             penalty=Field() if self.penalty is None else self.penalty.MEMORY,
             order=TensorField((None,), np.int64),
-            position=Integer(),
-            sum=Number(finite=False),
-            count=Integer(),
+            position=Integer(),  # the number of rows of `order` that were used
+            sum=Number(finite=False),  # of the ELBOs since the last record
+            count=Integer(),  # of these ELBOs
             monitor=Field(),  # the monitor checks its own state
         )
 

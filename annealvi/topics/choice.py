@@ -490,7 +490,7 @@ def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int
     """Return the row of the smallest number of topics with nearly the largest gain, and why."""
     gain = measures["gain"].mean(axis=1)
     best = int(np.argmax(gain))
-    # the largest gain may be negative
+    # the first, and so the smallest number; abs, because the largest gain may be negative
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
         f"{n_topics[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the "

@@ -58,6 +58,7 @@ class _Sums(NamedTuple):
         y = self.counts[words]
         counts = y + prior
         total = self.length + prior.sum()
+        # counts of all other words, as a divisor not 0
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
         p = y / max(self.length, _TINY)
         # the sum of (c - p m)^2 over documents, multiplied out
