@@ -87,7 +87,7 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     # the group of each topic, or the topic alone; each group is kept only at its first topic
     groups_of_topics = [group_of.get(topic, [topic]) for topic in range(n_topics)]
     new_groups = [group for k, group in enumerate(groups_of_topics) if group[0] == k]
-    return _merged(model, lda, new_groups)
+    return with_groups(model, lda, new_groups)
 
 
 @checked
@@ -132,7 +132,7 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
         raise BadParameter(
             "topics", "a list that leaves at least one topic", f"all {n_topics} topics"
         )
-    return _merged(model, lda, [[k] for k in range(n_topics) if k not in dropped])
+    return with_groups(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
 @checked
@@ -204,7 +204,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
                 f"{counts.shape[0]} documents without words",
             )
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
-    return _merged(model, lda, groups_of(counts, int(n_topics)))
+    return with_groups(model, lda, groups_of(counts, int(n_topics)))
 
 
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
@@ -272,7 +272,7 @@ def _clone(lda: TemperedLDA) -> TemperedLDA:
     return clone(lda).set_params(callback=lda.callback)
 
 
-def _merged(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
+def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
     """Return a new model with one topic for each group, merged from the topics of the group."""
     components = np.asarray(lda.components_)
     # the prior of words may be a number, a row for all topics, or a row for each topic

@@ -80,9 +80,11 @@ def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
         lda.feature_names_in_ = old.feature_names_in_
     if old is model:  # the model is a TemperedLDA, which has no labels
         return lda
-    # the new number of each old topic that remains, and of each that was not merged
-    number_of = {topic: number for number, group in enumerate(groups) for topic in group}
-    unmerged = {group[0]: number for number, group in enumerate(groups) if len(group) == 1}
+    # the new number of each old topic that remains, and of each that was not merged; of several
+    # topics that come from one, the first keeps the name and the label
+    numbered = [*enumerate(groups)][::-1]
+    number_of = {topic: number for number, group in numbered for topic in group}
+    unmerged = {group[0]: number for number, group in numbered if len(group) == 1}
     seeds = {name: number_of[k] for name, k in model.seed_topics_.items() if k in number_of}
     # the label of one topic may be wrong for a merged topic
     labels = {unmerged[k]: label for k, label in model.topic_labels_.items() if k in unmerged}
