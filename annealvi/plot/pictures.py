@@ -223,8 +223,9 @@ def alike(summary: Any) -> Grid:
 def together(summary: Any) -> Grid:
     """Return the correlations between the shares of topics, with similar topics side by side."""
     order = alike(summary).row_numbers
-    values = np.full((len(order), len(order)), np.nan)
+    values = np.full((len(order), len(order)), np.nan)  # NaN for a topic with itself
     for pair in summary.together().itertuples():
+        # in both triangles
         values[[pair.topic, pair.other], [pair.other, pair.topic]] = pair.correlation
     return _topic_grid(values[np.ix_(order, order)], topic_names(summary), order, order)
 

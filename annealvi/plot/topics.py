@@ -639,17 +639,19 @@ def plot_words_over_time(
     """
     pictures.check_summary(summary)
     table = summary.words_over_time(topic, times, freq, n_words, prior)
-    at = np.arange(len(table))
-    ax = _axes(ax, 8, _tall(len(table)))
-    ax.hlines(at, table["before"], table["share"], color="C0", lw=1)
-    ax.plot(table["share"], at, "o", ms=4, color="C0")
+    heights = np.arange(len(table))
+    ax = _axes(ax, width=8, height=_height_of(len(table)))
+    ax.hlines(heights, table["before"], table["share"], color="C0", lw=1)
+    ax.plot(table["share"], heights, "o", ms=4, color="C0")
     for number, row in enumerate(table.itertuples()):
         text = f"since {row.since:%Y-%m-%d}"
-        place = max(row.share, row.before), number
-        ax.annotate(text, place, (6, 0), textcoords="offset points", va="center", size="small")
-    ax.set_yticks(at, [pictures.shorten(word, 30) for word in table["word"]], parse_math=False)
+        end = max(row.share, row.before), number  # the right end of the line
+        ax.annotate(
+            text, xy=end, xytext=(6, 0), textcoords="offset points", va="center", size="small"
+        )
+    ax.set_yticks(heights, [pictures.shorten(word, 30) for word in table["word"]], parse_math=False)
     ax.invert_yaxis()
-    ax.margins(x=0.2)
+    ax.margins(x=0.2)  # for the texts
     ax.set_xlim(0)
     ax.set_xlabel("share of the words of the topic")
     ax.spines[["top", "right"]].set_visible(False)
@@ -671,8 +673,9 @@ def plot_topics_together(summary: Any, *, ax: Any = None) -> Any:
     matplotlib Axes
     """
     drawn = pictures.together(summary)
-    ax = _axes(ax, _tall(len(drawn.rows)) + 3, _tall(len(drawn.rows)))
-    _draw_grid(ax, drawn, "correlation", "RdBu_r")
+    ax = _axes(ax, width=_height_of(len(drawn.rows)) + 3, height=_height_of(len(drawn.rows)))
+    _draw_grid(ax, drawn, what="correlation", cmap="RdBu_r")
+    # the middle colour is 0; _draw_grid alone would begin at 0
     limit = max(float(np.nanmax(np.abs(drawn.values))), 1e-9)
     ax.images[-1].set_clim(-limit, limit)
     return ax

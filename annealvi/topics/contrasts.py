@@ -73,7 +73,10 @@ class _Sums(NamedTuple):
         return np.log(counts / others), variance
 
     def against(self, rest: _Sums, words: NDArray, prior: NDArray) -> dict[str, NDArray]:
-        """Compare the shares of words with those in other documents."""
+        """Compare words with those in other documents (`rest`), in columns of a table.
+
+        `words` are the columns of the words, and `prior` their prior counts.
+        """
         log_odds, variance = self.log_odds(words, prior)
         log_odds_of_others, variance_of_others = rest.log_odds(words, prior)
         difference = log_odds - log_odds_of_others
@@ -153,6 +156,7 @@ def words_over_time(
     """Find the words whose share of a topic changes; see `TopicSummary.words_over_time`."""
     pandas = import_optional("pandas", "TopicSummary.words_over_time")
     X = expected_counts(topics, documents, k)
+    # the number of each document's period, or -1, and the beginnings of all periods
     period_of, periods = read_periods(documents, times, freq)
     numbers = np.unique(period_of[period_of >= 0])
     if len(numbers) < 2:
@@ -160,9 +164,10 @@ def words_over_time(
     all_sums = _Sums.of(X[period_of >= 0])
     used = np.flatnonzero(all_sums.counts)
     prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    # documents that each side of a change needs
     n_needed = min(LEAST_DOCUMENTS, _documents(all_sums.length, all_sums.length_squares) / 4)
-    tables = []
-    evidence = []
+    tables = []  # of all words for each possible change
+    evidence = []  # |z| of each word for each possible change, 0 if it does not count
     later = all_sums
     for before, since in pairwise(numbers):
         later = later.without(_Sums.of(X[period_of == before]))
@@ -170,14 +175,17 @@ def words_over_time(
         table = pandas.DataFrame(later.against(earlier, used, prior_counts))
         table.insert(0, "since", periods[since])
         tables.append(table)
+        # in how many documents each word occurs on both sides; the side of the larger share counts
         spread = [_documents(side.counts, side.squares)[used] for side in (later, earlier)]
         is_supported = np.where(table["z"] > 0, *spread) >= LEAST_COUNT
         sizes = [_documents(side.length, side.length_squares) for side in (later, earlier)]
         evidence.append(np.abs(table["z"]) * is_supported * (min(sizes) >= n_needed))
-    best = np.argmax(evidence, axis=0)
+    best = np.argmax(evidence, axis=0)  # the clearest change of each word
     clearest = np.max(evidence, axis=0)
+    # the row of each word in the table of its clearest change
     table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used))]
     table.insert(0, "word", topics.words[used])
+    # the level is divided by the number of changes that were compared (Bonferroni)
     n_changes = max(np.any(evidence, axis=1).sum(), 1)
     width = stats.norm.isf(LEVEL / 2 / n_changes)
     table["low"] = table["log_odds"] - width * table["std_error"]
@@ -190,5 +198,5 @@ def words_over_time(
 
 
 def _documents(counts: Any, squares: Any) -> Any:
-    """Return the number of documents of equal counts that have these sums."""
+    """Return the number of documents of equal counts that have these sums of counts and squares."""
     return counts**2 / np.maximum(squares, _TINY)

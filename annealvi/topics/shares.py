@@ -153,9 +153,10 @@ def read_periods(
     """Return the number of each document's period, or -1 without a time, and their beginnings."""
     pandas = import_optional("pandas", "TopicSummary.words_over_time")
     listed = of_each(in_order(times, documents.index, "times"), len(documents.lengths), "times")
+    # of each period, by summing a 1 for each document
     n_documents = sums_of_periods(listed, freq)(pandas.DataFrame({"n": [1] * len(listed)}))["n"]
     index = read_times(listed, pandas)
-    known = index.argsort()[: n_documents.sum()]
+    known = index.argsort()[: n_documents.sum()]  # in order of time, where missing times are last
     numbers = np.full(len(listed), -1)
     numbers[known] = np.repeat(np.arange(len(n_documents)), n_documents)
     labels = n_documents.index
