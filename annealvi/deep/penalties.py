@@ -73,8 +73,8 @@ def check_values(
     if isinstance(value, Tensor):
         value = value.detach()
         got = f"{value.dtype} of shape {tuple(value.shape)}"
-    floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
-    if not floats or (shape is not None and value.shape != torch.Size(shape)):
+    has_floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
+    if not has_floats or (shape is not None and value.shape != torch.Size(shape)):
         raise ValueError(
             f"{what} must return a Tensor of floats"
             f"{'' if shape is None else f' of shape {tuple(shape)}'}. Got {got}."

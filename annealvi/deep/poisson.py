@@ -309,7 +309,8 @@ class PoissonDEF(DataEstimator):
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
             """Return the outcome of a step at temperature t; a row is a document's number."""
             log_rates = network.log_rates[rows]
-            counts = DocumentBatch(*X.padded(rows))
+            counts = DocumentBatch(*X.padded(rows))  # whole documents
+            # a number with the gradient of the bound, and the ELBO, for each document
             surrogate, elbo = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
 
             def statistic(f: Statistic, averaged: PoissonNetwork | None = None) -> Tensor:
@@ -545,7 +546,7 @@ class PoissonDEF(DataEstimator):
             raise ValueError(
                 f"X must contain counts, non-negative integers, for {name}. Got {wrong[0]}."
             )
-        check_counts(X, dtype=np.float32)
+        check_counts(X, dtype=np.float32)  # that float32 represents them
         return sparse.csr_matrix(X, dtype=np.float32)
 
     def __sklearn_tags__(self) -> Any:

@@ -338,6 +338,7 @@ class HierarchicalPosterior(DeepEstimator):
             check_count(n_draws, "n_draws"),
             check_count(n_reverse, "n_reverse"),
         )
+        # means over draws, for each fit
         return (
             numbers(below).mean(axis=1, dtype=np.float64),
             numbers(above).mean(axis=1, dtype=np.float64),

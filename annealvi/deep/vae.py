@@ -397,6 +397,7 @@ class VariationalAutoencoder(AmortisedEstimator):
 
     def _bound(self, network: AutoencoderNetwork, X: Any, noise: Noise) -> Bound:
         """Return the function that computes the bound of a minibatch of X."""
+        # the method that returns the objective of a step and the ELBO
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
             if self.decoder_steps == "elbo" and self.calibration == 1:
@@ -415,7 +416,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
             """Return the outcome of a step at temperature t; `rows` are row numbers of X."""
             x = X[rows]
-            context = network.encoder(x)
+            context = network.encoder(x)  # the features of the data, of which q_0 is a function
             tempered, elbo = objective(x, context, noise, temperature=t, beta=betas[step])
 
             def statistic(f: Statistic, averaged: AutoencoderNetwork | None = None) -> Tensor:

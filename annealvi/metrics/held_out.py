@@ -140,6 +140,7 @@ def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
     ends = np.concatenate([[0], np.cumsum(sizes)])
     start = 0
     while start < len(sizes):
+        # the last end that is within the limit, but at least one element
         stop = int(np.searchsorted(ends, ends[start] + limit, side="right")) - 1
         stop = max(start + 1, stop)
         yield slice(start, stop)

@@ -53,7 +53,10 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
 def top_words(
     topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any, relevance: float = 1.0
 ) -> list[list[Any]]:
-    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
+    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator.
+
+    Without `feature_names`, the words are those of the estimator, or column numbers.
+    """
     n = check_count(n, "n")
     if not isinstance(relevance, Real) or not 0 <= relevance <= 1:
         raise BadParameter("relevance", "a float in the range [0.0, 1.0]", relevance)
@@ -129,6 +132,7 @@ def check_names(a: Any, b: Any, *names: str) -> None:
 
     Both are fitted models, DataFrames or arrays, called `names` in the message.
     """
+    # None for an array without names
     feature_names = [
         x.feature_names_in_ if hasattr(x, "feature_names_in_") else _get_feature_names(x)
         for x in (a, b)
@@ -143,15 +147,15 @@ def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
 
     `names` are the names of the parameters in messages; the name "X" means counts.
     """
-    first = topic_weights(a, names[0])
-    second = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
+    weights = topic_weights(a, names[0])
+    weights_or_counts = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
     check_names(a, b, *names)
-    if first.shape[1] != second.shape[1]:
+    if weights.shape[1] != weights_or_counts.shape[1]:
         raise ValueError(
             f"{names[0]!r} and {names[1]!r} must have the same number of features. "
-            f"Got {first.shape[1]} and {second.shape[1]}."
+            f"Got {weights.shape[1]} and {weights_or_counts.shape[1]}."
         )
-    return first, second
+    return weights, weights_or_counts
 
 
 #: The number of bytes of topics that are copied at a time.

@@ -82,7 +82,8 @@ class Contrast(NamedTuple):
 
 
 def check_summary(summary: Any, name: str = "summary") -> Any:
-    """Raise TypeError if an object is not a summary of topics."""
+    """Return a summary of topics, or raise TypeError if the object called `name` is none."""
+    # the class itself has these attributes too
     attributes = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
     if isinstance(summary, type) or not all(hasattr(summary, name) for name in attributes):
         raise TypeError(
@@ -127,7 +128,10 @@ def choose_topics(summary: Any, topics: Any, n_largest: int) -> list[int]:
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
-    """Return the most relevant words of topics with p(w|k), most probable first."""
+    """Return the most relevant words of topics with p(w|k), most probable first.
+
+    None means the largest topics, and the `relevance` of the summary.
+    """
     check_summary(summary)
     names = topic_names(summary)
     if relevance is None:
@@ -139,7 +143,7 @@ def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> li
         bars_of_topics.append(
             Bars(
                 name=names[topic],
-                words=[shorten(word, 30) for word in table["word"]],
+                words=[shorten(word, width=30) for word in table["word"]],
                 probabilities=table["probability"].to_numpy(np.float64),
             )
         )
@@ -150,7 +154,8 @@ def places(summary: Any, documents: bool = False) -> Places:
     """Compute places of topics in the plane, where similar topics are close to each other."""
     table = check_summary(summary).map()
     x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
-    names = [shorten(label, 30) for label in summary.labels]
+    names = [shorten(label, width=30) for label in summary.labels]
+    # of documents, if they are drawn
     points = np.zeros((0, 2))
     nearest = np.zeros(0, dtype=np.intp)
     if documents:
@@ -320,7 +325,7 @@ def words_by_group(
             contrasts.append(
                 Contrast(
                     name=shorten(f"{group} ({sizes[group]:,})"),
-                    words=[shorten(word, 30) for word in words["word"]],
+                    words=[shorten(word, width=30) for word in words["word"]],
                     log_odds=words["log_odds"].to_numpy(),
                     low=words["low"].to_numpy(),
                     high=words["high"].to_numpy(),
@@ -352,7 +357,7 @@ def group_grid(drawn: Courses) -> Grid:
     return Grid(
         values=drawn.values.T,
         rows=drawn.names,
-        columns=[f"{shorten(label, 24)} ({n})" for label, n in groups],
+        columns=[f"{shorten(label, width=24)} ({n})" for label, n in groups],
         row_numbers=np.asarray(drawn.topics),
     )
 
@@ -364,7 +369,7 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
     curves = []
     for topic in chosen:
         probabilities = np.asarray(summary.topics[topic], dtype=np.float64)
-        order = np.argsort(-probabilities, kind="stable")[:n_words]
+        order = np.argsort(-probabilities, kind="stable")[:n_words]  # columns, best first
         words = summary.feature_names[order].tolist()
         curves.append(Bars(names[topic], words, probabilities[order]))
     return curves

@@ -40,7 +40,7 @@ class _Sums(NamedTuple):
     @classmethod
     def of(cls, X: sparse.csr_matrix) -> _Sums:
         """Sum over the rows of X, which contain the counts c of documents."""
-        lengths = np.asarray(X.sum(axis=1)).ravel()
+        lengths = np.asarray(X.sum(axis=1)).ravel()  # m of each document
         return cls(
             counts=np.asarray(X.sum(axis=0)).ravel(),
             squares=np.asarray(X.multiply(X).sum(axis=0)).ravel(),
@@ -85,7 +85,7 @@ class _Sums(NamedTuple):
             "log_odds": difference,
             "std_error": std_error,
             "z": difference / std_error,
-            "low": difference - WIDTH * std_error,
+            "low": difference - WIDTH * std_error,  # of a 95% interval
             "high": difference + WIDTH * std_error,
             "count": self.counts[words],
             "share": self.counts[words] / max(self.length, _TINY),

@@ -82,7 +82,7 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
         if len(group) < 2:
             raise BadParameter("groups", "a list of groups of at least two topics", group)
     listed = [topic for group in groups for topic in group]
-    different_ints(listed, "groups", NUMBERS, 0, n_topics - 1)
+    different_ints(listed, "groups", NUMBERS, lower=0, upper=n_topics - 1)
     group_of = {topic: list(map(int, group)) for group in groups for topic in group}
     # the group of each topic, or the topic alone; each group is kept only at its first topic
     groups_of_topics = [group_of.get(topic, [topic]) for topic in range(n_topics)]
@@ -127,11 +127,12 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     lda = lda_of(model)
     n_topics = number_of_topics(lda)
     listed = [topics] if isinstance(topics, Integral) else topics
-    dropped = different_ints(listed, "topics", NUMBERS, 0, n_topics - 1)
+    dropped = different_ints(listed, "topics", NUMBERS, lower=0, upper=n_topics - 1)
     if len(dropped) == n_topics:
         raise BadParameter(
             "topics", "a list that leaves at least one topic", f"all {n_topics} topics"
         )
+    # each remaining topic is a group of its own
     return with_groups(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 

@@ -212,7 +212,7 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
 
 def _fitted(facts: dict[str, Any]) -> list[str]:
     """Describe the priors and, if the topics are those of a single fit, how it was made."""
-    settings = facts.get("settings", {})
+    settings = facts.get("settings", {})  # empty if the topics are not those of a single fit
     doc_topic_prior, topic_word_prior = facts["priors"]
     sentences = [
         _prior("the topics of a document", doc_topic_prior, settings.get("doc_topic_prior")),
@@ -290,7 +290,7 @@ def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -
         cosine = quality["stability"]
         sentences.append(f"The mean cosine between matched topics of two fits is {cosine:.2f}.")
     if support is not None:
-        n_found = int((support >= 0.5).sum())
+        n_found = int((support >= 0.5).sum())  # support is the share of runs that found a topic
         sentences.append(f"At least half of the runs found {n_found} of the {len(support)} topics.")
     if refits is not None:
         n_refits, n_topics = refits.similarity.shape

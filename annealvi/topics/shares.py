@@ -260,9 +260,9 @@ def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
     An estimate is ignored where `is_valid`, of shape (n, K), is False.  If m estimates of a topic
     are left, their covariance is multiplied by 1 + 1 / m (Rubin's rules), or is NaN if m < 2.
     """
-    m = is_valid.sum(axis=0).astype(np.float64)
+    m = is_valid.sum(axis=0).astype(np.float64)  # of each topic
     used = is_valid[:, :, np.newaxis]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # if m < 2
         means = np.where(used, estimates, 0.0).sum(axis=0) / m[:, np.newaxis]
         deviations = np.where(used, estimates - means, 0.0)
         sums = np.einsum("mkp,mkq->kpq", deviations, deviations)

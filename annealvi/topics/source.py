@@ -188,7 +188,7 @@ class Source:
         def set_in_model(labels: dict[int, str]) -> None:
             """Set labels in the model, if it still exists and still has these topics."""
             model = reference()
-            if model is None:
+            if model is None:  # the user has deleted it
                 return
             if lda_of(model) is reference_of_topics():
                 model.set_labels(labels)

@@ -277,6 +277,7 @@ class TopicSummary(DescribedDocuments):
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
+            # of documents with words
             "documents": np.bincount(
                 self.document_topics[self.lengths > 0], minlength=len(self.topics)
             ),
@@ -333,7 +334,7 @@ class TopicSummary(DescribedDocuments):
         pandas = import_optional("pandas", "TopicSummary.weights")
         k = self.labels.number(topic)
         columns = self._topics.columns(k, int(n), float(relevance))
-        folded = self.folded(k)
+        folded = self.folded(k)  # p(w | k), with the forms of a word added up
         relevances = ranking.relevance_of(folded, self.folded_word_shares, relevance)
         return pandas.DataFrame(
             {

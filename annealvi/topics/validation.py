@@ -416,6 +416,7 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
         table = _read_table(table, needed, pandas)
     if not isinstance(table, pandas.DataFrame):
         raise BadParameter(name, "a DataFrame or the path of a .csv file", type(table))
+    # the tables of a Sheet have the questions as index, files have them as a column
     if "question" not in table.columns and table.index.name == "question":
         table = table.reset_index()
     missing = {"question", *needed} - set(table.columns)
