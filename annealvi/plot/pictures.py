@@ -280,32 +280,30 @@ def _beginnings(index: Any) -> Any:
 def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     """Return the shares of topics in each group, and the numbers of documents.
 
-    `topics` are numbers or labels; None means all topics, the largest first.  Small groups are
-    combined into the last group, unless all groups are small.
+    Small groups are combined into the last group, unless all groups are small.
     """
     check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # because they are read twice
     tables = [summary.by_group(groups, value=value) for value in ("share", "std_error")]
     table = tables[0]
-    n_documents = table.iloc[:, 0].to_numpy()  # of each group
+    n_documents = table.iloc[:, 0].to_numpy()
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
-    small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True  # all but the largest
-    if small.sum() > 1:  # a single small group keeps its name
-        small_groups = set(table.index[small])
-        name = f"{len(small_groups)} others"
+    small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True
+    if small.sum() > 1:
+        others = set(table.index[small])
+        name = f"{len(others)} others"
         pandas = import_optional("pandas", "annealvi.plot")
-        # the documents of small groups as one group; the others have no group (None)
-        combined: Any = [name if group in small_groups else None for group in groups]
-        if isinstance(groups, pandas.Series):  # aligned with the documents by its index
-            combined = pandas.Series(combined, groups.index)
+        marked: Any = [name if group in others else None for group in groups]
+        if isinstance(groups, pandas.Series):
+            marked = pandas.Series(marked, groups.index)
         # dtype object, because a categorical index cannot contain the new name
         large = table.index[~small].astype(object)
         for number, value in enumerate(("share", "std_error")):
-            small_row = summary.by_group(combined, value=value)
-            tables[number] = pandas.concat([tables[number][~small].set_axis(large), small_row])
+            row_of_others = summary.by_group(marked, value=value)
+            tables[number] = pandas.concat([tables[number][~small].set_axis(large), row_of_others])
     table, errors = tables
-    return _courses(summary, table, errors, topics, n_largest=len(summary.topics))
+    return _courses(summary, table, errors, topics, len(summary.topics))
 
 
 def words_by_group(

@@ -361,14 +361,12 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
 
     # formulaic treats strings of pandas as numbers
     frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
-    matrix_of_all = read(frame)
-    if not hasattr(matrix_of_all, "columns"):  # formulaic returns one matrix for each side
+    first = read(frame)
+    if not hasattr(first, "columns"):
         raise BadParameter("formula", "a formula without a left side, such as '~ party'", formula)
     # again, without rows with missing values: one of them makes all rows of scale and cr NaN
-    required = matrix_of_all.model_spec.required_variables
-    frame = frame[[name for name in frame if str(name) in required]]
+    frame = frame[[name for name in frame if str(name) in first.model_spec.required_variables]]
     frame = frame.dropna().copy()
-    # a category without documents would be a column of zeros
     for name in frame.select_dtypes("category"):
         frame[name] = frame[name].cat.remove_unused_categories()
     constant = [name for name in frame if len(frame) > 1 and _is_constant(frame[name])]

@@ -646,19 +646,19 @@ class TopicSummary(DescribedDocuments):
         order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
         return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
-    def _rows(self, rows: NDArray, **columns: NDArray) -> Any:
-        """Make a table of documents by their numbers: `columns`, lengths, titles and texts."""
+    def _rows(self, order: NDArray, **columns: NDArray) -> Any:
+        """Make a table of documents by their numbers: `columns`, lengths, titles and texts.
+
+        The dtype of lengths depends on all documents, not only on these.
+        """
         pandas = import_optional("pandas", "A table of documents")
-        tokens = self.lengths[rows]
-        # in all documents, so that the dtype does not depend on the rows
-        are_integers = (
-            np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
-        )
-        table = pandas.DataFrame(columns, index=pandas.Index(rows, name="document"))
-        table["tokens"] = tokens.astype(np.int64) if are_integers else tokens
+        tokens = self.lengths[order]
+        whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
+        table = pandas.DataFrame(columns, index=pandas.Index(order, name="document"))
+        table["tokens"] = tokens.astype(np.int64) if whole else tokens
         for name, values in (("title", self.titles), ("text", self.texts)):
             if values is not None:
-                table[name] = [values[document] for document in rows]
+                table[name] = [values[document] for document in order]
         return table
 
     @property

@@ -131,7 +131,7 @@ def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[
 
 
 def check_labels(labels: Mapping[int, Any]) -> None:
-    """Check that the labels of topics are str, not empty, and different."""
+    """Check that labels are str, not empty, and different."""
     seen: list[str] = []
     for topic, label in labels.items():
         if not isinstance(label, str) or not label.strip() or label in seen:
