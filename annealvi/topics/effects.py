@@ -125,6 +125,11 @@ class Effects:
             f"{self.n_documents} documents, {uncertainty}>"
         )
 
+    def _repr_html_(self) -> str:
+        from annealvi.plot.notebook import effects_html
+
+        return effects_html(self)
+
     @checked
     def contrast(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> Any:
         """Compare the mean shares of topics for two values of covariates.

@@ -245,7 +245,7 @@ def test_a_hundred_topics_of_a_hundred_thousand_long_documents(tmp_path):
     summary = describe(model, X, texts=["A long text. " * 300] * D, titles=titles)
     path, numbers = tmp_path / "topics.html", np.arange(D)
     write_report(summary, path, times=1990 + numbers % 30, groups=numbers % 100, other=summary)
-    assert path.stat().st_size < 15e6
+    assert path.stat().st_size < 25e6  # a sample of 5,000 documents
 
 
 def test_topics_that_were_merged_have_no_history_of_a_fit(tmp_path):
