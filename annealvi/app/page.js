@@ -23,6 +23,7 @@
     time: /^(date|created|time|year|published|timestamp)/i,
   };
   const DATE = /^[12]\d{3}([-/.]\d|$)|^\d{1,2}[-/.]\d{1,2}[-/.][12]\d{3}/;
+  const UNSPACED = { zh: "Chinese", ja: "Japanese", th: "Thai" };
   const DIGITS = { year: 4, quarter: 7, month: 7, week: 10, day: 10 }; // of the end of a period
   let study = {};
   let changing = false; // whether a person changes the settings of a study that has topics
@@ -145,7 +146,8 @@
       const names = study.columns.map((name) => [name, name]);
       options(form[role], role === "text" ? names : [["", "none"], ...names], settings[role]);
     }
-    const languages = study.languages.map((name) => [name, name[0].toUpperCase() + name.slice(1)]);
+    const named = (name) => UNSPACED[name] || name[0].toUpperCase() + name.slice(1);
+    const languages = study.languages.map((name) => [name, named(name)]).sort((a, b) => a[1].localeCompare(b[1]));
     options(form.language, [...languages, ["", "another, or several"]], settings.language);
     form.freq.value = settings.freq;
     form.auto.checked = settings.n_topics === "auto";

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,10 @@ from annealvi.app.files import (
 )
 from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
+from annealvi.plot.notebook import document_html
 from annealvi.storage import load, save
 from annealvi.topics import describe, write_table
+from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES
 from annealvi.topics.times import read_times
 from annealvi.topics.vectorizer import LANGUAGES
 
@@ -49,6 +50,13 @@ N_LISTED = 25
 N_CHARACTERS = 200
 #: A progress bar in the output of a fit: the percentage, the steps and the time left.
 BAR = re.compile(r"(\d+)%\|.*?\| (\d+/\d+) \[[\d:]+<([\d:?]+)")
+#: The tables of all studies, and the attributes of a summary that contain them.
+TABLES = {"topics": "table", "trust": "trust", "document_topics": "document_table"}
+#: The beginning of the page of a document.
+HEAD = (
+    '<meta name="color-scheme" content="light dark">'
+    '<body style="font: 15px/1.5 system-ui, sans-serif">'
+)
 #: The folder of the results, in the folder of the study.
 RESULTS = "results"
 
@@ -90,7 +98,7 @@ class Study:
             "busy": self.busy,
             "problem": self.problem,
             "progress": self._progress() if self.process is not None else None,
-            "languages": sorted(LANGUAGES),
+            "languages": sorted({*LANGUAGES, *LANGUAGES_WITHOUT_SPACES}),
             "largest": LARGEST,
             "endings": ENDINGS,
             **self.saved,
@@ -237,7 +245,7 @@ class Study:
         options = {"orient": "split", "date_format": "iso", "double_precision": 15}
         return [json.loads(frame.to_json(**options)) for frame in frames]
 
-    def _shares(self, role: str, value: str) -> Any:
+    def _shares(self, role: str, value: str = "share") -> Any:
         cells = self._column(role, None)
         if role == "group":
             return self.summary.by_group(cells, value=value)
@@ -264,7 +272,7 @@ class Study:
 
     def document(self, number: int) -> str:
         """Return a document as HTML, its words in the colours of their topics."""
-        return page_of(self.summary, number)
+        return HEAD + document_html(self.summary.document(number))
 
     # ----------------------------------------------------------------------- downloads
 
@@ -287,20 +295,19 @@ class Study:
         elif name == DOCUMENTS:
             shutil.copyfile(self.folder / DOCUMENTS, path)
         elif name == "tables.xlsx":
-            write_xlsx(self._tables(), path)
+            roles = [role for role in ("group", "time") if self.saved["settings"][role]]
+            names = [f"by_{role}{value}" for role in roles for value in ("", "_std_error")]
+            write_xlsx({name: self._table(name) for name in (*TABLES, *names)}, path)
         else:
-            write_table(self._tables()[name.removesuffix(".csv")], path)
+            write_table(self._table(name.removesuffix(".csv")), path)
         return path.read_bytes()
 
-    def _tables(self) -> dict[str, Any]:
-        """Return the tables of the study by their names."""
-        tables = {"topics": self.summary.table, "trust": self.summary.trust}
-        tables["document_topics"] = self.summary.document_table
-        for role in ("group", "time"):
-            if self.saved["settings"][role]:
-                tables[f"by_{role}"] = self._shares(role, "share")
-                tables[f"by_{role}_std_error"] = self._shares(role, "std_error")
-        return tables
+    def _table(self, name: str) -> Any:
+        """Return a table of the study."""
+        if name in TABLES:
+            return getattr(self.summary, TABLES[name])
+        _, role, *value = name.split("_", 2)
+        return self._shares(role, *value)
 
     # ------------------------------------------------------------------------- details
 
@@ -318,10 +325,6 @@ class Study:
     def _check_idle(self) -> None:
         if self.process is not None:
             raise ValueError("A fit is running. Cancel it first.")
-
-
-def page_of(summary: Any, number: int) -> str:
-    return f"<p>{escape(summary.texts[number])}</p>"
 
 
 def _start(text: str) -> str:
