@@ -48,8 +48,6 @@ N_FIRST = 50
 N_LISTED = 25
 #: The maximum number of characters of a text in a list.
 N_CHARACTERS = 200
-#: A progress bar in the output of a fit: the percentage, the steps and the time left.
-BAR = re.compile(r"(\d+)%\|.*?\| (\d+/\d+) \[[\d:]+<([\d:?]+)")
 #: The tables of all studies, and the attributes of a summary that contain them.
 TABLES = {"topics": "table", "trust": "trust", "document_topics": "document_table"}
 #: The beginning of the page of a document.
@@ -97,7 +95,8 @@ class Study:
             "folder": str(self.folder),
             "busy": self.busy,
             "problem": self.problem,
-            "progress": self._progress() if self.process is not None else None,
+            "line": None if self.process is None else self._last_line(),
+            "fits": len(list((self.folder / CHOICE).glob("*.safetensors"))),
             "languages": sorted({*LANGUAGES, *LANGUAGES_WITHOUT_SPACES}),
             "largest": LARGEST,
             "endings": ENDINGS,
@@ -129,9 +128,9 @@ class Study:
                 raise ValueError(f"{name!r} must contain at least two documents.")
             self._forget_fit()
             (self.folder / FITTED).unlink(missing_ok=True)
-            texts = table.where(table.notna(), "").astype(str).replace("\0", " ", regex=True)
+            table = table.where(table.notna(), "").astype(str).replace("\0", " ", regex=True)
             with replacing(self.folder / DOCUMENTS) as partial:
-                texts.to_csv(partial, index=False, lineterminator="\n", errors="replace")
+                table.to_csv(partial, index=False, lineterminator="\n", errors="replace")
             self.table = read_documents(self.folder)
             self.summary = None
             self.problem = ""
@@ -188,13 +187,6 @@ class Study:
         text = (self.folder / LOG).read_bytes()[-5000:].decode("utf-8", "replace")
         return re.split(r"[\r\n]+", text.strip())[-1]
 
-    def _progress(self) -> dict[str, Any]:
-        line = self._last_line()
-        bar = BAR.search(line)
-        if bar is not None:
-            return {"percent": int(bar[1]), "step": bar[2], "left": bar[3]}
-        return {"text": line, "fits": len(list((self.folder / CHOICE).glob("*.safetensors")))}
-
     # ------------------------------------------------------------------------- topics
 
     def edit(self, version: int, kind: str, topics: list[int], label: str = "") -> None:
@@ -232,8 +224,9 @@ class Study:
             self.version += 1
 
     def _described(self, model: Any) -> Any:
-        texts = self._column("text")
-        return describe(model, self.counts, texts=texts, titles=self._column("title"))
+        return describe(
+            model, self.counts, texts=self._column("text"), titles=self._column("title")
+        )
 
     def _column(self, role: str, empty: str | None = "") -> list[Any] | None:
         """Return the column of the documents with a role; None if no column has it."""
@@ -251,11 +244,11 @@ class Study:
             return self.summary.by_group(cells, value=value)
         return self.summary.over_time(cells, self.saved["settings"]["freq"], value=value)
 
-    def documents(self, query: str, topic: str, group: str, start: str) -> dict[str, Any]:
+    def documents(self, query: str, topic: int | None, group: str, start: int) -> dict[str, Any]:
         """Find documents by a word or label, a topic and a group; return 25 from `start` on."""
         summary = self.summary
         n_documents = len(summary.shares)
-        topics = np.full(n_documents, int(topic)) if topic else summary.document_topics
+        topics = summary.document_topics if topic is None else np.full(n_documents, topic)
         table = pandas.DataFrame({"share": summary.shares[np.arange(n_documents), topics]})
         table["label"] = np.array(list(summary.labels))[topics]
         for role in ("title", "text", "group"):
@@ -264,9 +257,9 @@ class Study:
         table = table[searched.str.contains(query, case=False, regex=False)]
         if group:
             table = table[table["group"] == group]
-        if topic:
+        if topic is not None:
             table = table.sort_values("share", ascending=False, kind="stable")
-        rows = table.iloc[int(start) :].head(N_LISTED).reset_index(names="number")
+        rows = table.iloc[start : start + N_LISTED].reset_index(names="number")
         rows["text"] = rows["text"].map(_start)
         return {"n": len(table), "rows": rows.to_dict("records")}
 
