@@ -191,7 +191,7 @@ def _gains(
     K = len(topics.components)
     p = word_probabilities(X, documents.shares, topics.components.T.__getitem__, np.ones(K))
     ratio = 0.5 / np.maximum(p, np.finfo(np.float64).tiny)
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    rows = np.repeat(np.arange(X.shape[0], dtype=np.intp), np.diff(X.indptr))
     gains = []
     for candidate in candidates / candidates.sum(axis=1, keepdims=True):
         of_words = X.data * np.log(0.5 + ratio * candidate[X.indices])

@@ -161,7 +161,7 @@ def words_over_time(
         evidence.append(np.abs(table["z"]) * is_supported * (min(sizes) >= n_needed))
     best = np.argmax(evidence, axis=0)
     clearest = np.max(evidence, axis=0)
-    table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used))]
+    table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used), dtype=np.intp)]
     table.insert(0, "word", topics.words[used])
     n_changes = max(np.any(evidence, axis=1).sum(), 1)
     width = stats.norm.isf(LEVEL / 2 / n_changes)
