@@ -349,7 +349,7 @@ def figures(
         drawn["groups"] = interactive.plot_topics_by_group(summary, groups)
     if other is not None:
         drawn["stability"] = interactive.plot_stability(summary, other)
-    if summary.history:
+    if summary.history and any(map(len, summary.history.values())):  # not after an edit of topics
         drawn["fit"] = interactive.plot_fit(summary)
     for figure in drawn.values():  # the page sets these
         figure.layout.template = None
