@@ -201,7 +201,8 @@ def _gains(
         X, documents.shares, topics=topics.components.T.__getitem__, sums=np.ones(K)
     )
     ratio = 0.5 / np.maximum(p, np.finfo(np.float64).tiny)
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))  # the document of each entry
+    # the document of each entry
+    rows = np.repeat(np.arange(X.shape[0], dtype=np.intp), np.diff(X.indptr))
     gains = []
     for candidate in candidates / candidates.sum(axis=1, keepdims=True):
         gains_of_entries = X.data * np.log(0.5 + ratio * candidate[X.indices])

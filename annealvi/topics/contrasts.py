@@ -183,7 +183,7 @@ def words_over_time(
     best = np.argmax(evidence, axis=0)  # the clearest change of each word
     clearest = np.max(evidence, axis=0)
     # the row of each word in the table of its clearest change
-    table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used))]
+    table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used), dtype=np.intp)]
     table.insert(0, "word", topics.words[used])
     # the level is divided by the number of changes that were compared (Bonferroni)
     n_changes = max(np.any(evidence, axis=1).sum(), 1)

@@ -462,7 +462,8 @@ def _warn_of_numbers(formula: str, frame: Any) -> None:
         if numbers_in(column, pandas)[0] is not None:
             warn_user(
                 f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
-                f"Each of them is a category. Convert them with pandas.to_numeric, or write C({name})."
+                "Each of them is a category. Convert them with pandas.to_numeric, or write "
+                f"C({name})."
             )
 
 

@@ -99,7 +99,9 @@ def write_mallet_state(summary: Any, path: str | os.PathLike, random_state: Any)
                 read = document(summary, number)
                 columns = summary.counts[[number]].indices
                 # the row of each token's word in `responsibilities`
-                tokens = np.repeat(np.arange(len(columns)), read.counts.astype(np.int64))
+                tokens = np.repeat(
+                    np.arange(len(columns), dtype=np.intp), read.counts.astype(np.int64)
+                )
                 # a topic is the number of cumulative probabilities below a uniform number
                 limits = read.responsibilities.cumsum(axis=1)[tokens, :-1]
                 topics = (limits < rng.random_sample((len(tokens), 1))).sum(axis=1)

@@ -164,7 +164,7 @@ def read_periods(
     index = read_times(listed, pandas)
     known = index.argsort()[: n_documents.sum()]  # in order of time, where missing times are last
     numbers = np.full(len(listed), -1)
-    numbers[known] = np.repeat(np.arange(len(n_documents)), n_documents)
+    numbers[known] = np.repeat(np.arange(len(n_documents), dtype=np.intp), n_documents)
     labels = n_documents.index
     if (labels[numbers[known]] > index[known]).any():  # these periods are named by their last day
         labels = labels[:1].append(labels[:-1] + pandas.Timedelta(days=1))

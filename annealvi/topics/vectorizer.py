@@ -473,7 +473,7 @@ class TopicVectorizer(CountVectorizer):
     language : {"zh", "ja", "th"}, default=None
         Chinese, Japanese or Thai, which are written without spaces between words.  Words are found
         by jieba, SudachiPy (with the dictionary sudachidict_core) or PyThaiNLP, which must be
-        installed (``pip install 'annealvi[asia]'``).  Words of at least two characters are counted;
+        installed (the extra ``asia``).  Words of at least two characters are counted;
         of Japanese words, nouns, verbs, adjectives and adverbs in their dictionary form.  Saved
         models contain the language.
 
