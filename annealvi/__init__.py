@@ -6,6 +6,7 @@ from annealvi.mixtures import TemperedFMM, TemperedGaussianMixture, TemperedMult
 from annealvi.storage import load, save
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 from annealvi.topics import TopicModel, describe
+from annealvi.versions import show_versions
 
 __all__ = [
     "Annealed",
@@ -22,4 +23,5 @@ __all__ = [
     "describe",
     "load",
     "save",
+    "show_versions",
 ]

@@ -16,13 +16,17 @@ of them.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 REPORT = CHECKOUT / "build" / "wheel_demo.html"
@@ -57,8 +61,32 @@ if any(".libs/libgomp" in name for name in found):
     assert "libgomp" in parts
     assert "RUNTIME LIBRARY EXCEPTION" in one("dist-info/licenses", "libgomp.txt").read_text()
 assert not [name for name in found if name.endswith((".pyx", ".pxd", ".c", ".h"))]
-print(sys.version.split()[0], _kernels.built_with(), "OpenMP:", _kernels.openmp_enabled())
+annealvi.show_versions()
+print()
+print(json.dumps([_kernels.openmp_enabled(), _kernels.available_instruction_sets()]))
 """
+#: The instruction sets of a wheel for x86-64, with the names that Linux gives to what they need.
+INSTRUCTION_SETS = {
+    "avx2": {"avx2", "fma"},
+    "avx512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
+}
+
+
+def lacking(
+    system: str, machine: str, processor: set[str], openmp: bool, sets: Collection[str]
+) -> list[str]:
+    """What the kernels of a wheel lack that this system's wheel should have.
+
+    `processor` are the abilities of this machine's processor, as Linux names them, and `sets` the
+    instruction sets that the wheel can use here.
+    """
+    if system != "Linux":
+        return []  # wheels for macOS and Windows have one thread and the baseline
+    missing = [] if openmp else ["OpenMP"]
+    if machine == "x86_64":
+        needed = [name for name, abilities in INSTRUCTION_SETS.items() if abilities <= processor]
+        missing += [name for name in needed if name not in sets]
+    return missing
 
 
 def runs(python: str) -> bool:
@@ -93,17 +121,29 @@ def check(python: str, folder: Path, thorough: bool) -> None:
         environment |= {"PATH": str(binaries), "OMP_NUM_THREADS": "1"}
         assert not any(shutil.which(name, path=str(binaries)) for name in COMPILERS)
 
-        def run(*command: object) -> None:
+        def run(*command: object, **options: Any) -> Any:
             words = [str(binaries / str(command[0])), *(str(word) for word in command[1:])]
             print("+", *(str(word).strip().split("\n")[0] for word in command), flush=True)
-            if subprocess.run(words, env=environment, cwd=outside, check=False).returncode:
+            done = subprocess.run(words, env=environment, cwd=outside, check=False, **options)
+            if done.returncode:
                 raise SystemExit(f"The wheel in {folder} failed with {python}; see above.")
+            return done.stdout
 
         install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         install += ["--only-binary", ":all:"]
         run("python", *install, "--no-index", "--no-deps", "--find-links", folder, "annealvi")
         run("python", *install, "annealvi[demo,test]")
-        run("python", "-c", LOOK)
+        shown = run("python", "-c", LOOK, stdout=subprocess.PIPE, text=True)
+        print(shown)
+        openmp, sets = json.loads(shown.splitlines()[-1])
+        cpuinfo = Path("/proc/cpuinfo")
+        processor = set(cpuinfo.read_text().split()) if cpuinfo.exists() else set()
+        missing = lacking(platform.system(), platform.machine(), processor, openmp, sets)
+        if missing:
+            raise SystemExit(
+                f"The wheel in {folder} lacks {' and '.join(missing)}, which a wheel for this "
+                "system must have. Read the messages of its build."
+            )
         run("annealvi", "--version")
         run("annealvi", "demo", "--output", REPORT)
         unpack_tests(folder, outside)

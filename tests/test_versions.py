@@ -1,7 +1,8 @@
-"""Pickles carry the version of annealvi, and another one warns."""
+"""Pickles carry the version of annealvi, and another one warns; an installation shows its own."""
 
 import copy
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from sklearn import exceptions
 from sklearn.base import clone
 
-from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, versions
+import annealvi
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, _kernels, versions
 from annealvi.exceptions import InconsistentVersionWarning
 
 X = np.random.RandomState(0).poisson(1.0, (20, 6)).astype(float)
@@ -41,3 +43,24 @@ def test_another_version_warns(fitted, monkeypatch):
         loaded = pickle.loads(data)
     assert isinstance(caught[0].message, InconsistentVersionWarning)
     assert loaded.score(X) == fitted.score(X)
+
+
+def test_an_installation_shows_its_versions(capsys, monkeypatch):
+    annealvi.show_versions()
+    printed = capsys.readouterr().out
+    for line in (
+        f"python: {sys.version.split()[0]}",
+        f"annealvi: {annealvi.__version__}",
+        f"numpy: {np.__version__}",
+        f"instruction set: {_kernels.instruction_set()} (available: ",
+        f"threads: {'OpenMP' if _kernels.openmp_enabled() else 'one, built without OpenMP'}\n",
+        f"compiler: {_kernels.built_with()['compiler']}",
+        "internal_api: ",  # of threadpoolctl
+    ):
+        assert f" {line}" in printed
+    monkeypatch.setattr(_kernels, "openmp_enabled", lambda: False)
+    monkeypatch.setattr(versions, "LIBRARIES", ("not-a-library",))
+    annealvi.show_versions()
+    printed = capsys.readouterr().out
+    assert " threads: one, built without OpenMP\n" in printed
+    assert " not-a-library: None\n" in printed

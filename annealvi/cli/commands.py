@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from annealvi._kernels import instruction_set, openmp_enabled
+from annealvi._optional import import_optional
 from annealvi._version import __version__
 from annealvi.cli.fit import demo, fit
-from annealvi.cli.inputs import FORMATS
+from annealvi.cli.inputs import FORMATS, read_columns
 from annealvi.cli.models import compare, label, label_topics, show
 from annealvi.cli.paper import paper
 from annealvi.exceptions import BadParameter
@@ -25,7 +26,10 @@ documents (PATH):
   .csv .tsv             each row is a document; the first line contains the names of the columns
   .jsonl .ndjson        each line is a document, as a JSON object
   .parquet              each row is a document; needs pip install pandas pyarrow
+  .xlsx                 each row of the first sheet is a document; needs pip install openpyxl
   .txt                  each line is a document
+  .docx                 each paragraph is a document; needs pip install python-docx
+  .zip                  each .txt or .docx file in it is a document, as in a folder
   .npz .mtx             word counts, as a sparse matrix of documents x words
   .h5ad                 counts of genes or regions in cells, in the format of AnnData; needs
                         pip install anndata; the columns are the columns of obs
@@ -33,9 +37,9 @@ documents (PATH):
                         barcodes.tsv
   docword.*.txt         word counts in UCI's bag-of-words format
   .ldac                 word counts in the format of LDA-C
-  All files except .npz, .parquet and .h5ad can be compressed by gzip (.gz).  Tables (.csv to
-  .parquet) need pandas (pip install pandas).  The words of counts are read from the file
-  --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
+  Files can be compressed by gzip (.gz), except .npz, .parquet, .h5ad, .xlsx, .docx and .zip.
+  Tables (.csv to .xlsx) need pandas (pip install pandas).  The words of counts are read from the
+  file --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
 """
 FIT = f"""\
 {_DOCUMENTS}
@@ -85,6 +89,15 @@ example:
 
 The labels are written to the file of the model.  annealvi label, annealvi show and reports use the
 labels.
+"""
+OPEN = """\
+examples:
+  annealvi open                                 choose a file on the page
+  annealvi open reviews.xlsx
+
+FILE can be .csv, .tsv, .xlsx, .jsonl, .txt (a document on each line), .docx (a document in each
+paragraph), or a .zip file of .txt or .docx files.  The page can be opened only on this computer, by
+the link that is printed.  The study is kept in --folder: the same command opens it again.
 """
 COMPARE = """\
 example:
@@ -136,15 +149,28 @@ def documents(text: str) -> int | float | str:
 
 
 def encoding(text: str) -> str:
-    """Convert the name of an encoding to the name that Python uses."""
+    """Convert the names of encodings, separated by commas, to the names that Python uses."""
     try:
-        name = codecs.lookup(text).name
+        names = [codecs.lookup(name).name for name in text.split(",")]
     except LookupError:
         raise argparse.ArgumentTypeError(
             "must be the name of an encoding, such as utf-8, cp1252, latin-1 or utf-16. "
             f"Got {text!r}"
         ) from None
-    return "utf-8-sig" if name == "utf-8" else name  # without the byte-order mark
+    # without the byte-order mark
+    return ",".join("utf-8-sig" if name == "utf-8" else name for name in names)
+
+
+#: The other libraries of the extra `app`.
+FOR_PAGE = ("uvicorn", "openpyxl", "docx", "stop_words", "plotly", "pandas", "tqdm")
+
+
+def open_page(chosen: argparse.Namespace) -> None:
+    """Serve the page of a study."""
+    import_optional("starlette", "annealvi open", *FOR_PAGE)
+    from annealvi.app import serve
+
+    serve(chosen.file, chosen.folder, read_columns, chosen.port, not chosen.no_browser)
 
 
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
@@ -264,6 +290,18 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             "--words": value("N", "number of words of each topic (default: 4)", at_least(1), 4),
         }
     },
+    "open": {
+        "": {
+            "file": value("FILE", "a file of documents, see below (default: chosen on the page)")
+            | {"nargs": "?"},
+            "--folder": value(
+                "FOLDER",
+                "folder of the study (default: annealvi-study beside FILE, or in this folder)",
+            ),
+            "--port": value("N", "port of this computer (default: a free port)", at_least(0), 0),
+            "--no-browser": flag("only print the link of the page"),
+        }
+    },
     "demo": {
         "": {
             "--output": value(
@@ -281,6 +319,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
     "paper": (paper, "write tables, figures and methods for a paper", PAPER),
     "label-topics": (label_topics, "set labels of topics in the file of a model", LABEL_TOPICS),
     "compare": (compare, "match the topics of two models", COMPARE),
+    "open": (open_page, "find topics on a page in the browser, without code", OPEN),
     "demo": (demo, "find topics in 3,000 abstracts, and write a report", ""),
 }
 #: Parameters of the library and the options that set them, if their names differ.
@@ -343,6 +382,12 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # it was closed by the program that calls this one
+            setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(getattr(sys, stream), "reconfigure"):
+            # a letter that the encoding of the output lacks is written as its number
+            getattr(sys, stream).reconfigure(errors="backslashreplace")
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 

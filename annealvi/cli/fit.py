@@ -16,7 +16,7 @@ from sklearn.base import clone
 from annealvi._optional import import_optional
 from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
-from annealvi.cli.models import counts_of, described, print_topics, read, say
+from annealvi.cli.models import check_output, counts_of, described, print_topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
@@ -37,31 +37,33 @@ def fit(chosen: argparse.Namespace) -> None:
         check_times(corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
     source = Source(model)
-    if chosen.model is not None:
-        save(model, chosen.model)
-        say(chosen, f"wrote {chosen.model}")
     X = counts_of(source, corpus, "the model")
-    if chosen.report is not None:
-        second = None
-        if chosen.second_fit:
-            estimator.set_params(
-                n_topics=len(source.components_), random_state=chosen.random_state + 1
+    try:
+        if chosen.model is not None:
+            save(model, chosen.model)
+            say(chosen, f"wrote {chosen.model}")
+        if chosen.report is not None:
+            second = None
+            if chosen.second_fit:
+                estimator.set_params(
+                    n_topics=len(source.components_), random_state=chosen.random_state + 1
+                )
+                second = _fitted(estimator, corpus, chosen)
+            described(source, corpus, X, second).write_report(
+                chosen.report,
+                title=f"Topics of {Path(chosen.path).name}",
+                times=corpus.columns.get("time"),
+                freq=chosen.freq,
+                groups=corpus.columns.get("group"),
+                other=None if second is None else describe(second, X, source.topics.words),
             )
-            second = _fitted(estimator, corpus, chosen)
-        described(source, corpus, X, second).write_report(
-            chosen.report,
-            title=f"Topics of {Path(chosen.path).name}",
-            times=corpus.columns.get("time"),
-            freq=chosen.freq,
-            groups=corpus.columns.get("group"),
-            other=None if second is None else describe(second, X, source.topics.words),
-        )
-        say(chosen, f"wrote {chosen.report}")
-    coherence = None
-    if X.shape[1] > 1:
-        n_words = min(N_WORDS, X.shape[1])
-        coherence = topic_coherence(source.components_, X, n_words=n_words)
-    print_topics(source.topics, chosen.words, coherence)
+            say(chosen, f"wrote {chosen.report}")
+    finally:  # the topics are printed even if a file cannot be written
+        coherence = None
+        if X.shape[1] > 1:
+            n_words = min(N_WORDS, X.shape[1])
+            coherence = topic_coherence(source.components_, X, n_words=n_words)
+        print_topics(source.topics, chosen.words, coherence)
 
 
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
@@ -123,10 +125,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
     used = {os.path.realpath(chosen.path): "PATH"}
     for option, path in {"--report": chosen.report, "--model": chosen.model}.items():
         if path is not None:
-            if Path(path).is_dir() or not os.access(Path(path).parent, os.W_OK):
-                raise OSError(
-                    f"{option}: {path!r} must be a file in a folder that you can write to."
-                )
+            check_output(option, path)
             real = os.path.realpath(path)
             if real in used:
                 raise ValueError(
@@ -150,8 +149,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
 def demo(chosen: argparse.Namespace) -> None:
     """Fit topics to the bundled abstracts, print them and write a report."""
     import_optional("plotly", "annealvi demo", "pandas")
-    if not Path(chosen.output).parent.is_dir():
-        raise OSError(f"--output: {chosen.output!r} must be a file in a folder that exists.")
+    check_output("--output", chosen.output)
     abstracts = load_arxiv_abstracts(texts=True)
     print(f"fitting 30 topics to {len(abstracts.texts):,} abstracts of arXiv", flush=True)
     corpus = Corpus("the abstracts", {}, abstracts.texts)

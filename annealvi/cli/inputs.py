@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
+import gzip
 import io
+import json
+import os
+import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +22,16 @@ from annealvi._optional import import_optional
 from annealvi.corpus import read_cells, read_lda_c, read_uci
 from annealvi.corpus.cells import has_names
 from annealvi.corpus.files import (
+    GZIP,
+    decoded,
     naming,
     opened,
     read_npz,
     read_vocabulary,
     with_words,
 )
+from annealvi.corpus.office import NO_DOCUMENT, read_docx, read_xlsx, read_zip
+from annealvi.exceptions import warn_user
 
 #: The formats of files by the endings of their names.
 ENDINGS = {
@@ -31,9 +41,13 @@ ENDINGS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".txt": "lines",
+    ".xlsx": "xlsx",
+    ".docx": "docx",
+    ".zip": "zip",
     ".npz": "npz",
     ".mtx": "mtx",
     ".h5ad": "h5ad",
+    ".h5": "10x",
     ".ldac": "lda-c",
     ".lda-c": "lda-c",
 }
@@ -47,11 +61,29 @@ SEPARATORS = ",;\t|"
 ALONE = "\x1f"
 #: The number of rows that are used to find the separator.
 LOOKED_AT = 1000
+#: The first line by which Excel names the separator.
+DECLARED = re.compile(r'"?sep=(.)"?')
 #: Names of the array of words in an .npz file, and of files of words in the folder of counts.
 WORDS = ("vocab", "feature_names", "vocabulary", "words")
 BESIDE = ("vocab.txt", "vocabulary.txt")
+#: What is near the beginning of files that annealvi writes: of a report, a model, a table of
+#: labels, and of the topics that the commands fit, show and compare print.
+MARKS = (
+    b'<meta name="generator" content="annealvi">',
+    b'"__metadata__":{"',
+    b"document,topic,label,share",
+    b"topic  share  ",
+    b"checksum of the topics: ",
+    b"similarity  topic  words",
+)
+#: The number of bytes in which these are searched.
+START = 1000
+#: Files that are in each folder of annealvi paper.
+OF_PAPER = ("methods.txt", "topics.tex", "trust.tex")
 #: The maximum number of names in a message.
 LISTED = 40
+#: The beginnings of files in UTF-16.
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass
@@ -74,7 +106,7 @@ class Corpus:
 
 
 def read_corpus(chosen: argparse.Namespace) -> Corpus:
-    path = Path(chosen.path)
+    path = Path("/dev/stdin" if chosen.path == "-" else chosen.path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")
     if path.is_dir():
@@ -91,6 +123,8 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
     for option, (is_used, what) in uses.items():
         if getattr(chosen, option) and not is_used:
             raise ValueError(f"--{option} can only be used with {what}. Got {chosen.path!r}.")
+    if path.is_fifo() and kind in (*COUNTS[:4], "parquet"):
+        raise ValueError(f"{chosen.path!r} is a pipe. Write the {kind} counts to a file first.")
     corpus = (_counts if kind in COUNTS else _texts)(path, kind, chosen)
     if not len(corpus):
         raise ValueError(f"{corpus.origin} must contain documents. Got no documents.")
@@ -100,7 +134,8 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
 def kind_of(path: Path) -> str:
     """Return the format of a file, which is determined by its name."""
     name = Path(path.name.lower())
-    name = name.with_suffix("") if name.suffix in PACKED else name
+    is_archive = name.suffix == ".zip" and Path(name.stem).suffix not in ENDINGS
+    name = name.with_suffix("") if name.suffix in PACKED and not is_archive else name
     if name.name.startswith("docword."):
         return "uci"
     if name.suffix not in ENDINGS:
@@ -113,9 +148,9 @@ def kind_of(path: Path) -> str:
 
 def read_text(path: str | Path, encoding: str) -> str:
     """Read a text file, which may be compressed by gzip."""
-    with opened(path, "text") as stream, io.TextIOWrapper(stream, encoding) as file:
-        text = file.read()
-    return _is_text(text, path, encoding)
+    with opened(path, "text") as stream:
+        text = decoded(stream.read(), encoding)
+    return _is_text(text.replace("\r\n", "\n").replace("\r", "\n"), path, encoding)
 
 
 def _is_text(text: str, path: str | Path, encoding: str) -> str:
@@ -137,14 +172,35 @@ def _is_text(text: str, path: str | Path, encoding: str) -> str:
 # ------------------------------------------------------------------------------ texts
 
 
-def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapping[str, Any]:
+    """Read the columns of documents that are texts: a folder, or a file of a kind."""
     if kind == "folder":
-        table: Any = _folder(path, chosen.files or "*", chosen.encoding)
-    elif kind == "lines":
-        lines = read_text(path, chosen.encoding).removesuffix("\n").split("\n")
-        table = {"text": lines if any(map(str.strip, lines)) else []}
-    else:
-        table = _table(path, kind, chosen.encoding)
+        return _folder(path, pattern, encoding)
+    if kind == "lines":
+        lines = read_text(path, encoding).removesuffix("\n").split("\n")
+        return {"text": lines if any(map(str.strip, lines)) else []}
+    with naming(path, f"a .{kind} file"):
+        if kind == "xlsx":
+            return read_xlsx(path)
+        if kind == "docx":
+            return {"text": read_docx(path)}
+        if kind == "zip":
+            return read_zip(path, encoding)
+    return _table(path, kind, encoding)
+
+
+def read_columns(path: Path) -> Mapping[str, Any]:
+    """Read a file of texts, whose kind its name shows and whose encoding is not known."""
+    kind = kind_of(path)
+    if kind in COUNTS:
+        raise ValueError(f"{str(path)!r} contains word counts, not texts.")
+    with path.open("rb") as file:
+        encoding = "utf-16" if file.read(2) in UTF_16 else "utf-8-sig,cp1252"  # the latter: Windows
+    return read_table(path, kind, encoding)
+
+
+def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+    table = read_table(path, kind, chosen.encoding, chosen.files or "*")
     names = list(table)
     origin = repr(chosen.path)
     if not names:
@@ -153,6 +209,11 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
         raise ValueError(
             f"{origin} has no column 'text'. Name the column of the texts with --text. "
             f"{_listed(names)}"
+        )
+    if kind in ("csv", "tsv") and len(names) == 1 and " " in names[0].strip():
+        warn_user(
+            f"The first line of {origin}, {names[0]!r:.80}, is read as the header of the column. "
+            "If it is a text, add a line with a header, such as text, above it."
         )
     columns = _columns(chosen, table)
     text_names = chosen.text or ["text" if "text" in names else names[0]]
@@ -189,24 +250,57 @@ def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
     return columns
 
 
-def _listed(names: list[str]) -> str:
+def _is_output(file: Path) -> bool:
+    """Whether a file is an output of annealvi, or the output of this command goes to the file."""
+    for descriptor in (1, 2):
+        with suppress(OSError):  # the output is closed
+            if os.path.samestat(file.stat(), os.fstat(descriptor)):
+                return True
+    with file.open("rb") as stream:
+        start = stream.read(START)
+    return any(mark in start for mark in MARKS) or all(
+        file.with_name(name).is_file() for name in OF_PAPER
+    )
+
+
+def _listed(names: list[str], headline: str = "Its columns are") -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"Its columns are: {', '.join(map(str, names[:LISTED]))}{more}."
+    return f"{headline}: {', '.join(map(str, names[:LISTED]))}{more}."
 
 
 def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     """Read the files of a folder and of its subfolders, except hidden files."""
     files = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
-    files = [file for file in files if not any(name.startswith(".") for name in file.parts)]
+    files = [file for file in files if not any(name.startswith(NO_DOCUMENT) for name in file.parts)]
     files.sort(key=Path.as_posix)
+    written = [file.as_posix() for file in files if _is_output(path / file)]
+    if written:
+        files = [file for file in files if file.as_posix() not in written]
+        warn_user(
+            f"{_listed(written, 'These files are not read, because annealvi wrote them')} To read "
+            "them, move them to another folder."
+        )
     texts = []
+    errors = {}
     for file in files:
         try:
-            texts.append(read_text(path / file, encoding))
+            if file.suffix.lower() == ".docx":
+                with naming(path / file, "a .docx file"):
+                    texts.append("\n".join(read_docx(path / file)))
+            else:
+                texts.append(read_text(path / file, encoding))
         except ValueError as error:
-            raise ValueError(
-                f"{error} To read only text files, use --files, for example --files '*.txt'."
-            ) from error
+            errors[file.as_posix()] = error
+    if errors:
+        only_texts = "use --files to read only texts, for example --files '*.txt'"
+        if pattern != "*":
+            only_texts = f"leave them out by a narrower pattern than --files {pattern!r}"
+        raise ValueError(
+            f"{next(iter(errors.values()))}. {len(errors)} of {len(files)} files cannot be read: "
+            f"{', '.join([*errors][:LISTED])}. If they are texts in another encoding, name more "
+            "than one: --encoding utf-8,cp1252 reads each file in the first that fits. If they are "
+            f"no texts, {only_texts}."
+        )
     return {
         "text": texts,
         "name": [file.as_posix() for file in files],
@@ -215,7 +309,7 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
 
 
 def _table(path: Path, kind: str, encoding: str) -> Any:
-    """Read a file as a DataFrame, with None for missing values."""
+    """Read a file as a table, with None for missing values."""
     if kind == "parquet":
         import_optional("pyarrow", "Reading a .parquet file", "pandas")
     pandas = import_optional("pandas", f"Reading a .{kind} file")
@@ -223,60 +317,134 @@ def _table(path: Path, kind: str, encoding: str) -> Any:
         warnings.simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
         if kind == "parquet":
             table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
-        elif kind == "jsonl":
-            table = pandas.read_json(
-                path, lines=True, dtype=False, encoding=encoding, dtype_backend="numpy_nullable"
-            )
+            return table.astype(object).where(table.notna(), None)
+        with pandas.io.common.get_handle(path, "rb", is_text=False, compression="infer") as handle:
+            content = handle.handle.read()
+        if content.startswith(GZIP):  # from a pipe, which has no name
+            content = gzip.decompress(content)
+        text = _is_text(decoded(content, encoding), path, encoding)
+        if kind == "jsonl":
+            return _of_json(text)
+        head, _, below = text.partition("\n")
+        if declared := DECLARED.fullmatch(head.strip()):
+            text = below
+            separator = declared[1]
+        elif kind == "tsv":
+            separator = "\t" if "\t" in head else ALONE
         else:
-            with pandas.io.common.get_handle(
-                path, "r", encoding=encoding, compression="infer"
-            ) as handle:
-                text = _is_text(handle.handle.read(), path, encoding)
-            separator = "\t" if kind == "tsv" else _separator(text)
-            _check_rows(text, separator)
-            table = pandas.read_csv(
-                io.StringIO(text),
-                sep=separator,
-                dtype=str,
-                keep_default_na=False,
-                index_col=False,
-                skipinitialspace=True,
-                skip_blank_lines=separator != ALONE,  # in a single column they are cells
-            )
-    return table.astype(object).where(table.notna(), None)
+            separator = _separator(text)
+        quoting = _quoting(text, separator)
+        names = _check_rows(text, separator, quoting, repr(str(path)))
+        return pandas.read_csv(
+            io.StringIO(text),
+            sep=separator,
+            dtype=str,
+            names=names,
+            header=0,
+            keep_default_na=False,
+            index_col=False,
+            skipinitialspace=True,
+            skip_blank_lines=separator != ALONE,  # in a single column they are cells
+            quoting=quoting,
+        )
 
 
-def _rows(text: str, separator: str) -> Iterator[list[str]]:
-    lines = io.StringIO(text, newline="")
-    return (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
+def _of_json(text: str) -> dict[str, list]:
+    """Return the columns of a text with a JSON object on each line."""
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {number}, {line[:40]!r}, is not JSON: {error}") from error
+            if not isinstance(rows[-1], dict):
+                raise ValueError(f"line {number} must be a JSON object. Got {line[:40]!r}.")
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return {
+        name: [None if value != value else value for value in (row.get(name) for row in rows)]
+        for name in names
+    }
+
+
+def _reader(text: str, separator: str, quoting: int = csv.QUOTE_MINIMAL, **options: Any) -> Any:
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
+    return csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=separator,
+        quoting=quoting,
+        skipinitialspace=True,
+        **options,
+    )
 
 
 def _separator(text: str) -> str:
     """Find the separator for which most rows have as many columns as the header, or ALONE."""
 
     def agreement(separator: str) -> tuple[float, int]:
-        n_columns = [len(row) for row in islice(_rows(text, separator), LOOKED_AT)]
-        if not n_columns or n_columns[0] == 1:
+        rows = list(islice(filter(None, _reader(text, separator)), LOOKED_AT))
+        n = len(rows[0]) if rows else 1
+        if n == 1:
             return 0.0, 1
-        header, *rows = n_columns
-        return rows.count(header) / len(rows) if rows else 1.0, header
+        agree = [len(row) == n for row in rows[1:]]
+        return (sum(agree) / len(agree) if agree else 1.0), n
 
-    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     best = max(SEPARATORS, key=agreement)
     return best if agreement(best) > (0.0, 1) else ALONE
 
 
-def _check_rows(text: str, separator: str) -> None:
-    """Raise ValueError if a row has more columns than the header."""
-    n = None
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    for row in rows:
-        n = len(row) if n is None else n
-        if len(row) > n and any(row[n:]):
+def _quoting(text: str, separator: str) -> int:
+    """Find out whether quotation marks enclose cells, or are a part of the texts.
+
+    They are a part of the texts if a quotation ends within a cell or not at all, or joins lines
+    that have as many columns as the header.
+    """
+    try:
+        is_joined = False
+        reader = _reader(text, separator, strict=True)
+        for number, _ in enumerate(reader, start=1):
+            is_joined |= reader.line_num > number
+        if not is_joined or separator == ALONE:
+            return csv.QUOTE_MINIMAL
+    except csv.Error:
+        is_joined = len([*_reader(text, separator)]) < len([*_reader(text, ALONE, csv.QUOTE_NONE)])
+    lengths = {len(row) for row in _reader(text, separator, csv.QUOTE_NONE) if row}
+    return csv.QUOTE_NONE if is_joined and len(lengths) == 1 else csv.QUOTE_MINIMAL
+
+
+def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[str] | None:
+    """Raise ValueError if a row has more columns than the header; warn about other odd rows.
+
+    The result is the names of all columns if R has written the names of rows without a header.
+    """
+    rows = _reader(text, separator, quoting)
+    header = next(rows, [])
+    lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
+    cells = list(filter(None, lines.values()))
+    is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))
+    if is_numbered and all(len(row) == len(header) + 1 for row in cells):
+        return ["", *header]
+    for line, row in lines.items():
+        if len(row) > len(header) and any(row[len(header) :]):
             raise ValueError(
-                f"the row that ends on line {rows.line_num} has {len(row)} columns, but the "
-                f"header has {n} columns. Put texts that contain {separator!r} in quotation marks."
+                f"the row that ends on line {line} has {len(row)} columns, but the header has "
+                f"{len(header)} columns. Put texts that contain {separator!r} in quotation marks."
             )
+    if separator != ALONE:
+        short = [line for line, row in lines.items() if 0 < len(row) < len(header)]
+        if short:
+            warn_user(
+                f"In {origin}, rows have fewer columns than the header, as if a separator were "
+                f"missing: {len(short)} rows, the first on line {short[0]}."
+            )
+        ends = [line for line, row in lines.items() if row]
+        n_blank = sum(not row and line < ends[-1] for line, row in lines.items())
+        if n_blank:
+            warn_user(
+                f"In {origin}, {n_blank} lines between rows are blank. They are no documents, and "
+                "documents are numbered without them."
+            )
+    return None
 
 
 # ----------------------------------------------------------------------------- counts

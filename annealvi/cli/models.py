@@ -19,10 +19,10 @@ from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.files import replacing
 from annealvi.metrics.topics import topic_checksum
 from annealvi.storage import load, save
-from annealvi.topics import TopicSummary, describe
+from annealvi.topics import TopicSummary, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
-from annealvi.topics.trust import pairs, reasons, similarity_of
+from annealvi.topics.trust import reasons, similarity_of
 
 LEGENDS = {
     "support": "support: the share of the fit's runs that found the topic; a new fit may not find "
@@ -106,6 +106,12 @@ def read_topics(path: str) -> Source:
     return Source(model)
 
 
+def check_output(option: str, path: str) -> None:
+    """Raise OSError before the work if a file cannot be written after it."""
+    if Path(path).is_dir() or not os.access(Path(path).parent, os.W_OK):
+        raise OSError(f"{option}: {path!r} must be a file in a folder that you can write to.")
+
+
 def say(chosen: argparse.Namespace, line: str) -> None:
     if not chosen.quiet:
         print(line, file=sys.stderr, flush=True)
@@ -126,6 +132,8 @@ def read(chosen: argparse.Namespace) -> Corpus:
 
 def label(chosen: argparse.Namespace) -> None:
     """Write a table with the topic to which each document is assigned, and the topic's share."""
+    if chosen.output is not None:
+        check_output("--output", chosen.output)
     source = read_topics(chosen.model)
     corpus = read(chosen)
     X = counts_of(source, corpus, repr(chosen.model))
@@ -158,7 +166,8 @@ def label(chosen: argparse.Namespace) -> None:
         sys.stdout.write(table.getvalue())
         return
     with replacing(Path(os.path.realpath(chosen.output))) as partial:
-        partial.write_text(table.getvalue(), encoding="utf-8", newline="")
+        # names of files can contain bytes that are no characters of UTF-8
+        partial.write_text(table.getvalue(), "utf-8", "backslashreplace", newline="")
     say(chosen, f"wrote {chosen.output}")
 
 
@@ -227,39 +236,22 @@ def label_topics(chosen: argparse.Namespace) -> None:
 
 
 def compare(chosen: argparse.Namespace) -> None:
-    """Match the topics of two models, and print how similar they are."""
-    first = read_topics(chosen.model).topics
-    second = read_topics(chosen.other).topics
-    _, first_columns, second_columns = np.intersect1d(
-        first.words, second.words, return_indices=True
-    )
-    if not len(first_columns):
-        raise ValueError(
-            f"The models {chosen.model!r} and {chosen.other!r} have no word in common."
-        )
-    if len(first_columns) < max(len(first.words), len(second.words)):
+    """Print which topics of two models match, split, were merged, vanished or are new."""
+    first = read_topics(chosen.model)
+    second = read_topics(chosen.other)
+    table = compare_topics(first.whole, second.whole)
+    n_words = table.attrs["n_words"]
+    if n_words < max(len(first.topics.words), len(second.topics.words)):
         print(
-            f"{len(first_columns):,} of {len(first.words):,} and {len(second.words):,} words are "
-            "in both models"
+            f"{n_words:,} of {len(first.topics.words):,} and {len(second.topics.words):,} words "
+            "are in both models"
         )
-    rows, columns, cosines = pairs(
-        first.components[:, first_columns], second.components[:, second_columns]
-    )
-    first_words = [" ".join(first.top(k, chosen.words)) for k in range(len(first.sizes))]
-    second_words = [" ".join(second.top(k, chosen.words)) for k in range(len(second.sizes))]
-    width = max(len(first_words[k]) for k in rows)
-    print(f"similarity  topic  {'words':<{max(6, width + 2)}}topic  words")
-    for match in np.argsort(-cosines, kind="stable"):
-        k = rows[match]
-        m = columns[match]
-        print(
-            f"{cosines[match]:>10.2f}  {k:>5}  {first_words[k]:<{width}}  {m:>5}  {second_words[m]}"
-        )
-    for words, matched, path in (
-        (first_words, rows, chosen.model),
-        (second_words, columns, chosen.other),
-    ):
-        for k in sorted({*range(len(words))} - {*matched}):
-            print(f"{'':>10}  {k:>5}  {words[k]}  only in {path!r}")
-    mean = cosines.sum() / max(len(first_words), len(second_words))
+    print("similarity  finding   topics")
+    for row in table.itertuples():
+        sides = [
+            ", ".join(f"{k} ({' '.join(source.topics.top(k, chosen.words))})" for k in numbers)
+            for source, numbers in ((first, row.topics), (second, row.others))
+        ]
+        print(f"{row.cosine:>10.2f}  {row.kind:<8}  {' -> '.join(side or '-' for side in sides)}")
+    mean = table.attrs["stability"]
     print(f"stability (mean similarity, 1 if both models have the same topics): {mean:.2f}")

@@ -45,6 +45,7 @@ def paper(chosen: argparse.Namespace) -> None:
             chosen,
             f"fitting {chosen.refits} more models, for intervals that allow for uncertain topics",
         )
+    folder.mkdir(exist_ok=True)
     X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, refits=chosen.refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
@@ -84,7 +85,6 @@ def paper(chosen: argparse.Namespace) -> None:
                 difference = f"{values[1]} minus {values[0]}"
                 renamed = contrast.rename(columns={"estimate": difference})
                 tables[file] = (contrast, renamed[["label", difference, *OF_EFFECTS[3:]]])
-    folder.mkdir(exist_ok=True)
     for name, (full, in_latex) in tables.items():
         write_table(full, folder / f"{name}.csv")
         write_table(in_latex, folder / f"{name}.tex")

@@ -6,7 +6,7 @@ import gzip
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import IO, Any, cast
 
@@ -21,6 +21,8 @@ from annealvi.matrices import sound_csr
 
 #: Numbers of words or documents below this limit may always have gaps; see :func:`check_gaps`.
 MOST_GAPS = 10**7
+#: The first bytes of a file that is compressed by gzip.
+GZIP = b"\x1f\x8b"
 #: The number of lines that are parsed at a time in files with a line for each entry.
 LINES = 1 << 20
 
@@ -30,7 +32,7 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
     """Add the name of the file to errors of a parser."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, ImportError):
         raise
     except Exception as error:  # each parser and each compression has its own errors
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
@@ -43,9 +45,19 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
 def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
     """Open a file that may be compressed by gzip, and add its name to errors of the parser."""
     with open(path, "rb") as file, naming(path, kind):
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        yield cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file
+        stream = cast(IO[bytes], file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
+        packed = stream.read(len(GZIP)) == GZIP
+        stream.seek(0)
+        yield cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream
+
+
+def decoded(content: bytes, encodings: str) -> str:
+    """Decode a file by the first of the `encodings`, separated by commas, that fits."""
+    *preferred, final = encodings.split(",")
+    for encoding in preferred:
+        with suppress(UnicodeDecodeError):
+            return content.decode(encoding)
+    return content.decode(final)
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from annealvi.checks import validated
 from annealvi.corpus.files import check_counts
+from annealvi.files import flush
 from annealvi.files.schema import Integer, Listed, Schema, Text
 from annealvi.matrices import check_csr, sound_csr
 
@@ -208,8 +209,7 @@ def _appearing(path: Path) -> Iterator[Path]:
     try:
         yield partial
         for file in partial.iterdir():
-            with file.open("rb+") as stream:
-                os.fsync(stream.fileno())
+            flush(file)
         partial.rename(path)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

@@ -5,6 +5,6 @@ An object that can be written has the method ``state_dict()``, which returns nes
 :class:`~annealvi.files.schema.Schema` implements both methods from one list of fields.
 """
 
-from annealvi.files.container import read, read_archive, replacing, write
+from annealvi.files.container import flush, read, read_archive, replacing, write
 
-__all__ = ["read", "read_archive", "replacing", "write"]
+__all__ = ["flush", "read", "read_archive", "replacing", "write"]

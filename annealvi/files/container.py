@@ -8,13 +8,15 @@ may occur twice in the tree; otherwise a copy of the tree could be much larger t
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,8 @@ DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree()
 #: The dtypes of arrays that can be written, by their names in safetensors.
 DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
+#: Errors after which a file may lack contents; other errors of fsync lose nothing.
+LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 #: The maximum length of an axis of an array without elements, which needs no bytes in the file.
 LONGEST_EMPTY = 1 << 16
 
@@ -122,13 +126,27 @@ def replacing(path: Path) -> Iterator[Path]:
     mode = (path if path.exists() else partial).stat().st_mode & 0o777
     try:
         yield partial
-        partial.chmod(mode)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())  # the new file must be on the disk before it replaces the old
-        partial.replace(path)
+        flush(partial)  # the new file must be on the disk before it replaces the old one
+        with suppress(OSError):  # the contents matter more than their protection
+            partial.chmod(mode)
+        try:
+            partial.replace(path)
+        except OSError:  # for example, if a single file is mounted into a container
+            shutil.copyfile(partial, path)
+            partial.unlink()
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def flush(path: Path) -> None:
+    """Write a file to the disk itself, where the file system offers this; many shares do not."""
+    with path.open("rb+") as file:
+        try:
+            os.fsync(file.fileno())
+        except OSError as error:
+            if error.errno in LOST:
+                raise
 
 
 # -------------------------------------------------------------------------- details

@@ -97,7 +97,7 @@ def split_tokens(
         than 1e15 tokens.
     """
     X = check_whole(X, "split_tokens")
-    document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    document = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
     length = np.bincount(document, weights=X.data, minlength=X.shape[0])
     if length.max(initial=0) > MOST_TOKENS:
         raise BadParameter(
@@ -117,11 +117,11 @@ def split_tokens(
             seen[entries] = _draw_entries(entry_counts, int(n_observed[rows.start]), rng)
             continue
         # the entry and the document of each token
-        entry = np.repeat(np.arange(len(entry_counts)), entry_counts)
+        entry = np.repeat(np.arange(len(entry_counts), dtype=np.int64), entry_counts)
         owner = document[entries][entry]
         order = np.lexsort((rng.random_sample(len(entry)), owner))
         first = np.cumsum(length[rows]) - length[rows]
-        rank = np.arange(len(entry)) - np.repeat(first, length[rows])
+        rank = np.arange(len(entry), dtype=np.int64) - np.repeat(first, length[rows])
         chosen = rank < n_observed[owner[order]]
         seen[entries] = np.bincount(entry[order[chosen]], minlength=len(entry_counts))
     observed_counts, hidden_counts = (
@@ -310,7 +310,7 @@ def _blocks(X: Any) -> Iterator[Any]:
 
 def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean log-likelihood of the words of each document; NaN without words."""
-    rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
+    rows = np.repeat(np.arange(hidden.shape[0], dtype=np.int64), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
     lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
     with np.errstate(invalid="ignore"):
@@ -363,10 +363,10 @@ def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
     """Sum topics over words, a few words at a time and always in the same order."""
     n_topics, n_features = shape
     if n_topics == 1:  # NumPy uses pairwise summation for a single column
-        return np.asarray(topics(np.arange(n_features)), np.float64).sum(axis=0)
+        return np.asarray(topics(np.arange(n_features, dtype=np.int64)), np.float64).sum(axis=0)
     rows = np.zeros((_SUMMED + 1, n_topics))  # the first row is the sum so far
     for start in range(0, n_features, _SUMMED):
-        words = np.arange(start, min(start + _SUMMED, n_features))
+        words = np.arange(start, min(start + _SUMMED, n_features), dtype=np.int64)
         rows[1 : len(words) + 1] = topics(words)
         rows[0] = rows[: len(words) + 1].sum(axis=0)
     return rows[0]
@@ -401,7 +401,7 @@ def word_probabilities(
 
     n_bytes = padded_length(len(sums), np.float64) * 8  # bytes of a row
     at_once = X.shape[1] * n_bytes <= _TOPIC_BYTES
-    beta = beta_of(np.arange(X.shape[1] if at_once else 0))
+    beta = beta_of(np.arange(X.shape[1] if at_once else 0, dtype=np.int64))
     probabilities = np.empty(X.nnz)
     longest = int(np.diff(X.indptr).max(initial=0)) + kernels.SWEEP_BLOCK
     pointers = np.empty(longest, np.int64)

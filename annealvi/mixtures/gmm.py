@@ -263,7 +263,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         """
         model, rng = self._sampler(n_samples)
         counts = rng.multinomial(n_samples, model.weights / model.weights.sum())
-        y = np.repeat(np.arange(len(counts)), counts)
+        y = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         scale = 1.0 / np.sqrt(model.precisions[y])
         return model.means[y] + scale * rng.standard_normal(scale.shape), y
 

@@ -45,7 +45,7 @@ def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
     """Find the cluster of each row by Lloyd's algorithm, which starts from `sampled_rows`."""
     X = X - X.mean(axis=0)
     centres = X[sampled_rows(X, n_clusters, rng)]
-    rows = np.arange(len(X))
+    rows = np.arange(len(X), dtype=np.int64)
     least_move = TOLERANCE * float(np.mean(X**2))
     for _ in range(MAX_ITER):
         labels = np.argmin(np.sum(centres**2, axis=1) - 2 * gemm.product(X, centres.T), axis=1)

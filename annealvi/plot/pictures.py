@@ -215,6 +215,15 @@ def alike(summary: Any) -> Grid:
     return _topic_grid(distances, topic_names(summary), order, order)
 
 
+def together(summary: Any) -> Grid:
+    """Return the correlations between the shares of topics, with similar topics side by side."""
+    order = alike(summary).row_numbers
+    values = np.full((len(order), len(order)), np.nan)
+    for pair in summary.together().itertuples():
+        values[[pair.topic, pair.other], [pair.other, pair.topic]] = pair.correlation
+    return _topic_grid(values[np.ix_(order, order)], topic_names(summary), order, order)
+
+
 def _topic_grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
     """Make a Grid with names of topics as rows and numbers of topics as columns."""
     return Grid(

@@ -559,3 +559,86 @@ def plot_stability(first: Any, second: Any, *, ax: Any = None) -> Any:
     _draw_grid(ax, drawn, "cosine", "viridis", 1)
     ax.set_xlabel("topic of the other fit")
     return ax
+
+
+@legible
+@validated(n_words=COUNT, prior=PRIOR)
+def plot_words_over_time(
+    summary: Any,
+    topic: int | str,
+    times: ArrayLike,
+    *,
+    freq: Any = "year",
+    n_words: int = 20,
+    prior: float = 500.0,
+    ax: Any = None,
+) -> Any:
+    """Draw the words whose share of a topic changes over time.
+
+    A line leads from the share of the word before its clearest change to its share since then,
+    which is marked by a dot and by the beginning of the period.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    topic : int or str
+        Number or label of a topic.
+    times : array-like of shape (n_documents,)
+        Date or time of each document.
+    freq : str, timedelta or pandas.DateOffset, default="year"
+        Length of a period; see :meth:`TopicSummary.over_time`.
+    n_words : int, default=20
+        Number of words.
+    prior : float, default=500
+        See :meth:`TopicSummary.words_over_time`.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If the topic does not exist, or if :meth:`TopicSummary.words_over_time` does not accept the
+        arguments.
+    """
+    pictures.check_summary(summary)
+    table = summary.words_over_time(topic, times, freq, n_words, prior)
+    at = np.arange(len(table))
+    ax = _axes(ax, 8, _tall(len(table)))
+    ax.hlines(at, table["before"], table["share"], color="C0", lw=1)
+    ax.plot(table["share"], at, "o", ms=4, color="C0")
+    for number, row in enumerate(table.itertuples()):
+        text = f"since {row.since:%Y-%m-%d}"
+        place = max(row.share, row.before), number
+        ax.annotate(text, place, (6, 0), textcoords="offset points", va="center", size="small")
+    ax.set_yticks(at, [pictures.shorten(word, 30) for word in table["word"]], parse_math=False)
+    ax.invert_yaxis()
+    ax.margins(x=0.2)
+    ax.set_xlim(0)
+    ax.set_xlabel("share of the words of the topic")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+@legible
+def plot_topics_together(summary: Any, *, ax: Any = None) -> Any:
+    """Draw the correlations between the shares of all topics, with similar topics side by side.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        A summary with at least two topics; :meth:`TopicSummary.together` computes the correlations.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    drawn = pictures.together(summary)
+    ax = _axes(ax, _tall(len(drawn.rows)) + 3, _tall(len(drawn.rows)))
+    _draw_grid(ax, drawn, "correlation", "RdBu_r")
+    limit = max(float(np.nanmax(np.abs(drawn.values))), 1e-9)
+    ax.images[-1].set_clim(-limit, limit)
+    return ax

@@ -129,7 +129,7 @@ def numbers_of(shards: Sequence[Sequence[Piece]], lengths: Sequence[int]) -> NDA
     """The numbers that documents have if partitions are numbered one after another."""
     begins = np.concatenate([[0], np.cumsum(lengths)])
     documents = [
-        np.arange(piece.start, piece.stop) + begins[piece.partition]
+        np.arange(piece.start, piece.stop, dtype=np.int64) + begins[piece.partition]
         for pieces in shards
         for piece in pieces
     ]
@@ -253,7 +253,7 @@ class ShardedCorpus(Elsewhere):
     def __getitem__(self, rows: Any) -> sparse.csr_matrix:
         """Return the documents of a slice or of an array of numbers, in the same order."""
         if isinstance(rows, slice):
-            rows = np.arange(self.shape[0])[rows]
+            rows = np.arange(self.shape[0], dtype=np.int64)[rows]
         rows = np.asarray(rows, dtype=np.int64)
         in_order = np.argsort(rows, kind="stable")
         shard, place = np.divmod(rows[in_order], self.shard_size)
@@ -271,7 +271,7 @@ class ShardedCorpus(Elsewhere):
             return sparse.csr_matrix((0, self.shape[1]), dtype=self.dtype)
         documents = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
         back = np.empty_like(in_order)
-        back[in_order] = np.arange(len(back))
+        back[in_order] = np.arange(len(back), dtype=np.int64)
         return documents if np.all(np.diff(in_order) == 1) else documents[back]
 
     def total(

@@ -31,7 +31,7 @@ LEAST_SHAPE = 1e-6
 STENCIL = 12
 
 #: Inverse temperatures over which outlier scores are averaged, m / 100 for m = 1, ..., 100.
-SCORE_GRID = np.arange(1, 101) / 100
+SCORE_GRID = np.arange(1, 101, dtype=np.int64) / 100
 
 
 @dataclass(eq=False)
@@ -211,7 +211,7 @@ class LocalVariational(Learned):
     def _set_grid(self) -> None:
         size = int(self.grid)
         if not self.continuous:
-            self._inverses = np.arange(1, size + 1) / size
+            self._inverses = np.arange(1, size + 1, dtype=np.int64) / size
             self._log_prior = log_weights(self.prior, size)
             return
         a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
@@ -221,13 +221,14 @@ class LocalVariational(Learned):
         self._log_prior = special.log(weights)
         # log C is smooth, so half as many points suffice as for the sharp q(b)
         n_points = max(STENCIL, size // 2)
-        self._inverses = (np.arange(n_points) + 0.5) / n_points
+        self._inverses = (np.arange(n_points, dtype=np.int64) + 0.5) / n_points
         places = self._nodes * n_points - 0.5
-        first = np.clip(np.round(places).astype(int) - STENCIL // 2, 0, n_points - STENCIL)
+        first = np.clip(np.round(places).astype(np.int64) - STENCIL // 2, 0, n_points - STENCIL)
+        stencils = np.add.outer(np.arange(STENCIL, dtype=np.int64), first)
         self._interpolation = np.zeros((n_points, size))
-        for node, start in enumerate(first):
-            stencil = slice(start, start + STENCIL)
-            self._interpolation[stencil, node] = lagrange_weights(STENCIL, places[node] - start)
+        self._interpolation[stencils, np.arange(size, dtype=np.int64)] = lagrange_weights(
+            STENCIL, places - first
+        ).T
 
     def _sizes(self, model: Any) -> dict[str, int]:
         return {"M": int(self.grid)}
@@ -298,9 +299,6 @@ def beta_quadrature(a: float, c: float, size: int) -> tuple[NDArray, NDArray]:
     """
     with np.errstate(all="ignore"):
         nodes, weights = roots_jacobi(size, c - 1, a - 1)
-        weights = weights / weights.sum()
-    return _rounded((nodes + 1) / 2), _rounded(weights)
-
-
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array([float(f"{value:.12g}") for value in values])
+        exact = np.stack([(nodes + 1) / 2, weights / weights.sum()])
+    nodes, weights = np.array([[float(f"{value:.12g}") for value in row] for row in exact])
+    return nodes, weights

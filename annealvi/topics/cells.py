@@ -57,7 +57,7 @@ def otsu(values: NDArray) -> float:
     """Compute Otsu's threshold, which divides values into the two groups that differ most."""
     ordered = np.sort(values)
     sums = np.cumsum(ordered)
-    n_below = np.arange(1, len(ordered))
+    n_below = np.arange(1, len(ordered), dtype=np.int64)
     n_above = len(ordered) - n_below
     difference = (sums[-1] - sums[:-1]) / n_above - sums[:-1] / n_below
     between = n_below * n_above * difference**2

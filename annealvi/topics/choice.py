@@ -130,6 +130,11 @@ class Choice:
 
         return plot_choice(self, axes=axes)
 
+    def _repr_html_(self) -> str:
+        from annealvi.plot.notebook import choice_html
+
+        return choice_html(self)
+
     def __repr__(self) -> str:
         numbers = self.n_topics.tolist()
         return f"Choice(recommended={self.recommended}, n_topics={numbers}): {self.rule}"

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy import sparse, stats
 
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.held_out import word_probabilities
 from annealvi.topics.described import DescribedDocuments, Topics
-from annealvi.topics.shares import read_groups
+from annealvi.topics.shares import read_groups, read_periods
 
 #: Half the width of a 95% interval, in standard errors.
 WIDTH = 1.959963984540054
 #: A word is listed if a group uses it at least this often: otherwise its interval is too narrow.
 LEAST_COUNT = 5
+#: The probability that a word's interval excludes 0 in `words_over_time` though nothing changes.
+LEVEL = 0.05
+#: A change is considered if the documents before it, and those after it, have as many words of the
+#: topic as this number of documents of equal lengths: variances from fewer are uncertain.
+LEAST_DOCUMENTS = 50.0
 #: Lower limits of divisors that could be 0: of sums, and of the share of other words in a topic.
 _TINY, _LEAST_OTHERS = np.finfo(np.float64).tiny, 1e-9
 
@@ -54,10 +60,27 @@ class _Sums(NamedTuple):
         counts = y + prior
         total = self.length + prior.sum()
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
-        p = y / max(self.length, _TINY)
+        p = np.minimum(y / max(self.length, _TINY), 1.0)  # rounding errors, if there are no words
         residuals = self.squares[words] - 2 * p * self.products[words] + p**2 * self.length_squares
         variance = (np.maximum(residuals, 0.0) + prior) * (total / (counts * others)) ** 2
         return np.log(counts / others), variance
+
+    def against(self, rest: _Sums, words: NDArray, prior: NDArray) -> dict[str, NDArray]:
+        """Compare the shares of words with those in other documents."""
+        log_odds, variance = self.log_odds(words, prior)
+        log_odds_of_others, variance_of_others = rest.log_odds(words, prior)
+        difference = log_odds - log_odds_of_others
+        std_error = np.sqrt(variance + variance_of_others)
+        return {
+            "log_odds": difference,
+            "std_error": std_error,
+            "z": difference / std_error,
+            "low": difference - WIDTH * std_error,
+            "high": difference + WIDTH * std_error,
+            "count": self.counts[words],
+            "share": self.counts[words] / max(self.length, _TINY),
+            "others": rest.counts[words] / max(rest.length, _TINY),
+        }
 
 
 def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sparse.csr_matrix:
@@ -92,27 +115,65 @@ def words_by_group(
     tables = []
     for name, group_rows in rows.items():
         in_group = _Sums.of(X[group_rows])
-        in_others = all_sums.without(in_group)
-        log_odds, variance = in_group.log_odds(used, prior_counts)
-        log_odds_of_others, variance_of_others = in_others.log_odds(used, prior_counts)
-        difference = log_odds - log_odds_of_others
-        std_error = np.sqrt(variance + variance_of_others)
-        table = pandas.DataFrame(
-            {
-                "group": [name] * len(used),
-                "word": topics.words[used],
-                "log_odds": difference,
-                "std_error": std_error,
-                "z": difference / std_error,
-                "low": difference - WIDTH * std_error,
-                "high": difference + WIDTH * std_error,
-                "count": in_group.counts[used],
-                "share": in_group.counts[used] / max(in_group.length, _TINY),
-                "others": in_others.counts[used] / max(in_others.length, _TINY),
-            }
-        ).sort_values("z", ascending=False, kind="stable")
+        contrast = in_group.against(all_sums.without(in_group), used, prior_counts)
+        table = pandas.DataFrame({"word": topics.words[used], **contrast})
+        table.insert(0, "group", [name] * len(used))
+        table = table.sort_values("z", ascending=False, kind="stable")
         if n is not None:
             is_used_more = (table["log_odds"] > 0) & (table["count"] >= LEAST_COUNT)
             table = table[is_used_more].head(n)
         tables.append(table)
     return pandas.concat(tables, ignore_index=True)
+
+
+def words_over_time(
+    topics: Topics,
+    documents: DescribedDocuments,
+    k: int,
+    times: ArrayLike,
+    freq: Any,
+    n: int | None,
+    prior: float,
+) -> Any:
+    """Find the words whose share of a topic changes; see `TopicSummary.words_over_time`."""
+    pandas = import_optional("pandas", "TopicSummary.words_over_time")
+    X = expected_counts(topics, documents, k)
+    period_of, periods = read_periods(documents, times, freq)
+    numbers = np.unique(period_of[period_of >= 0])
+    if len(numbers) < 2:
+        raise BadParameter("times", "times in at least two periods", "times in one period")
+    all_sums = _Sums.of(X[period_of >= 0])
+    used = np.flatnonzero(all_sums.counts)
+    prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    n_needed = min(LEAST_DOCUMENTS, _documents(all_sums.length, all_sums.length_squares) / 4)
+    tables = []
+    evidence = []
+    later = all_sums
+    for before, since in pairwise(numbers):
+        later = later.without(_Sums.of(X[period_of == before]))
+        earlier = all_sums.without(later)
+        table = pandas.DataFrame(later.against(earlier, used, prior_counts))
+        table.insert(0, "since", periods[since])
+        tables.append(table)
+        spread = [_documents(side.counts, side.squares)[used] for side in (later, earlier)]
+        is_supported = np.where(table["z"] > 0, *spread) >= LEAST_COUNT
+        sizes = [_documents(side.length, side.length_squares) for side in (later, earlier)]
+        evidence.append(np.abs(table["z"]) * is_supported * (min(sizes) >= n_needed))
+    best = np.argmax(evidence, axis=0)
+    clearest = np.max(evidence, axis=0)
+    table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used))]
+    table.insert(0, "word", topics.words[used])
+    n_changes = max(np.any(evidence, axis=1).sum(), 1)
+    width = stats.norm.isf(LEVEL / 2 / n_changes)
+    table["low"] = table["log_odds"] - width * table["std_error"]
+    table["high"] = table["log_odds"] + width * table["std_error"]
+    order = np.argsort(-clearest, kind="stable")
+    if n is not None:
+        is_changed = (clearest > width) & (all_sums.counts[used] >= LEAST_COUNT)
+        order = order[is_changed[order]][:n]
+    return table.iloc[order].rename(columns={"others": "before"}).reset_index(drop=True)
+
+
+def _documents(counts: Any, squares: Any) -> Any:
+    """Return the number of documents of equal counts that have these sums."""
+    return counts**2 / np.maximum(squares, _TINY)

@@ -85,7 +85,7 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     different_ints(flat, "groups", NUMBERS, 0, n_topics - 1)
     group_of = {topic: list(map(int, group)) for group in groups for topic in group}
     merged = [group_of.get(topic, [topic]) for topic in range(n_topics)]
-    return _merged(model, lda, [group for k, group in enumerate(merged) if group[0] == k])
+    return with_groups(model, lda, [group for k, group in enumerate(merged) if group[0] == k])
 
 
 @checked
@@ -130,7 +130,7 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
         raise BadParameter(
             "topics", "a list that leaves at least one topic", f"all {n_topics} topics"
         )
-    return _merged(model, lda, [[k] for k in range(n_topics) if k not in dropped])
+    return with_groups(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
 @checked
@@ -201,7 +201,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
                 f"{counts.shape[0]} documents without words",
             )
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
-    return _merged(model, lda, groups_of(counts, int(n_topics)))
+    return with_groups(model, lda, groups_of(counts, int(n_topics)))
 
 
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
@@ -267,7 +267,7 @@ def _clone(lda: TemperedLDA) -> TemperedLDA:
     return clone(lda).set_params(callback=lda.callback)
 
 
-def _merged(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
+def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
     """Return a new model with one topic for each group, merged from the topics of the group."""
     components = np.asarray(lda.components_)
     eta = np.asarray(lda.topic_word_prior_, np.float64)

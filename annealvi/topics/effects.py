@@ -125,6 +125,11 @@ class Effects:
             f"{self.n_documents} documents, {uncertainty}>"
         )
 
+    def _repr_html_(self) -> str:
+        from annealvi.plot.notebook import effects_html
+
+        return effects_html(self)
+
     @checked
     def contrast(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> Any:
         """Compare the mean shares of topics for two values of covariates.
@@ -447,7 +452,7 @@ def _pooled(
         n_clusters = int(numbers.max()) + 1
         if n_clusters < 2:
             raise BadParameter("clusters", "at least two clusters of documents", n_clusters)
-        membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n))))
+        membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n, dtype=np.int64))))
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0
     estimates: list[NDArray] = []

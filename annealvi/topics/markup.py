@@ -1,12 +1,12 @@
-"""Removal of HTML, links, @-mentions and LaTeX commands from texts, for the parameter `clean`."""
+"""Removal of HTML, links, @-mentions and LaTeX from texts, for the parameter `clean`."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from html import unescape
-from html.parser import HTMLParser
 
 #: A pattern for markup that is removed after HTML; notes contain the names of its groups.
 MARKUP = re.compile(
@@ -18,55 +18,57 @@ MARKUP = re.compile(
 )
 _VALUE = r"""(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))"""
 _ALONE = "async|checked|controls|defer|disabled|hidden|loop|muted|nowrap|open|required|selected"
-#: A tag or the beginning of a comment, unlike the `<` and `>` in `a < b and c > d`.
+#: A tag, unlike the `<` and `>` in `a < b and c > d`.
 TAG = re.compile(
-    r"<(?:!--|!doctype\b|\?xml\b|/[a-z][\w:-]*\s*>"
-    rf"|[a-z][\w:-]*(?:\s+(?:[\w:@.-]+{_VALUE}|(?:{_ALONE})\b))*\s*/?>)",
+    r"<(?:!doctype\b[^<>]*>|\?xml\b[^<>]*>|/(?P<end>[a-z][\w:-]*)\s*>"
+    rf"|(?P<start>[a-z][\w:-]*)(?:\s+(?:[\w:@.-]+{_VALUE}|(?:{_ALONE})\b))*\s*/?>)",
     re.IGNORECASE,
 )
-#: Tags whose contents are not displayed, and tags that can occur within a word.
-HIDDEN = frozenset({"script", "style", "template", "noscript"})
+#: Comments, and elements whose contents are not displayed; what does not end goes on to the end.
+HIDDEN = re.compile(
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+    r"|<(script|style|template|noscript)\b(?:\s[^<>]*)?>.*?(?:</\1\s*>|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+#: Tags that can occur within a word.
 WITHIN = frozenset(
     ("b", "big", "em", "font", "i", "mark", "small", "strong", "sub", "sup", "u", "wbr")
 )
 #: Decoding is repeated, because texts of web pages may have been escaped more than once.
 MOST_TIMES = 3
+#: Accents and letters of LaTeX, such as in Schr\\"odinger, \\v{C}ech and S\\o ren.
+ACCENT = re.compile(
+    r"""\{?\\(?:(?P<sign>["'`^~=.])|(?P<name>[uvHckrdb])(?:\s+|(?=\{)))"""
+    r"""(?P<brace>\{)?(?:\\(?=[ij](?![A-Za-z])))?(?P<letter>[A-Za-z])(?:(?<=\\[ij])\s)?(?(brace)\})\}?"""
+)
+COMBINING = dict(
+    zip(
+        "\"'`^~=.uvHckrdb",
+        "\u0308\u0301\u0300\u0302\u0303\u0304\u0307\u0306\u030c\u030b\u0327\u0328\u030a\u0323\u0331",
+        strict=True,
+    )
+)
+LETTER = re.compile(r"\{?\\(ss|[ao]e|A[EA]|OE|aa|[oOlLi])(?![A-Za-z])(?:\{\}|\s(?=[a-z])|\})?")
+LETTERS = {"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "aa": "å", "AA": "Å"}
+LETTERS |= {"o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "i": "i"}
+#: An apostrophe that a program has escaped, as in don\\'t, and a quotation mark that ends a quote.
+ESCAPED = re.compile(r"(?<=[A-Za-z])\\'(?=(?:s|t|d|m|ll|ve|re)\b)")
+END_OF_QUOTE = re.compile(r"""\\(["'`])(?![A-Za-z{\\])""")
 
 
-class _Shown(HTMLParser):
-    """A parser that collects the displayed text."""
+def _with_accents(text: str) -> str:
+    """Replace accents and letters in LaTeX's notation by the letters that they represent."""
+    quotes = {match[1] for match in END_OF_QUOTE.finditer(text)}
 
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.shown: list[str] = []
-        self.hidden: list[str] = []
+    def letter(match: re.Match[str]) -> str:
+        plain = match["letter"]
+        is_quote = match["sign"] in quotes and not match["brace"] and match[0][0] != "{"
+        composed = unicodedata.normalize("NFC", plain + COMBINING[match["sign"] or match["name"]])
+        begins = not match.string[: match.start()][-1:].isalpha()
+        return match[0] if len(composed) > 1 or (is_quote and begins) else composed
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag in HIDDEN:
-            self.hidden.append(tag)
-        self._leave_room(tag)
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self._leave_room(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self.hidden:
-            del self.hidden[self.hidden.index(tag) :]
-        self._leave_room(tag)
-
-    def handle_data(self, data: str) -> None:
-        if not self.hidden:
-            self.shown.append(data)
-
-    def handle_comment(self, data: str) -> None:
-        self._leave_room("")
-
-    def handle_decl(self, decl: str) -> None:
-        self._leave_room("")
-
-    def _leave_room(self, tag: str) -> None:
-        if tag not in WITHIN:
-            self.shown.append(" ")
+    text = ACCENT.sub(letter, ESCAPED.sub("'", text))
+    return LETTER.sub(lambda match: LETTERS[match[1]], text)
 
 
 def cleaned(text: str) -> str:
@@ -74,29 +76,20 @@ def cleaned(text: str) -> str:
     for _ in range(MOST_TIMES):
         before = text
         text = text.replace("<![CDATA[", " ").replace("]]>", " ")
-        if "<" in text and TAG.search(text):
-            ends = [0, *(match.start() for match in TAG.finditer(text))]
-            pieces = [text[a:b] for a, b in zip(ends, [*ends[1:], len(text)], strict=True)]
-
-            page = _Shown()
-            for piece in pieces:
-                page.feed(_escaped(piece, page))
-            page.close()
-            text = "".join(page.shown)
+        if "<" in text:
+            text = TAG.sub(_space, HIDDEN.sub(" ", text))
         if "&" in text:
             text = unescape(text)
         if text == before:
             break
+    if "\\" in text:
+        text = _with_accents(text)
     return MARKUP.sub(" ", text)
 
 
-def _escaped(piece: str, page: _Shown) -> str:
-    """Escape each `<` after the tag at the beginning of a part, because it belongs to the text."""
-    if page.cdata_elem or page.rawdata.startswith("<!--") or piece.startswith("<!--"):
-        return piece
-    match = TAG.match(piece)
-    end = match.end() if match else 0
-    return piece[:end] + piece[end:].replace("<", "&lt;")
+def _space(tag: re.Match[str]) -> str:
+    """Return what stays in the place of a tag: nothing if the tag can occur within a word."""
+    return "" if (tag["start"] or tag["end"] or "").lower() in WITHIN else " "
 
 
 def markup_in(texts: Iterable[str]) -> Counter[str]:
@@ -104,6 +97,6 @@ def markup_in(texts: Iterable[str]) -> Counter[str]:
     n_removed: Counter[str] = Counter()
     for text in texts:
         if "<" in text:
-            n_removed["tags"] += sum(1 for _ in TAG.finditer(text))
+            n_removed["tags"] += sum(1 for form in (HIDDEN, TAG) for _ in form.finditer(text))
         n_removed.update(str(match.lastgroup) for match in MARKUP.finditer(text))
     return +n_removed

@@ -848,6 +848,8 @@ class TopicModel(
             raise damaged("state.vectorizer", "with input='content'", vectorizer.input)
         try:  # a test, because a vectorizer checks its parameters only in `fit`
             copied(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
+        except ImportError:
+            raise
         except Exception as error:  # any library may raise it because of a damaged parameter
             raise ValueError(
                 f"The file is damaged: its vectorizer cannot count words: {error}"

@@ -139,6 +139,23 @@ def sums_of_periods(times: Any, freq: Any) -> Callable[[Any], Any]:
     return sums
 
 
+def read_periods(
+    documents: DescribedDocuments, times: ArrayLike, freq: Any
+) -> tuple[NDArray[np.intp], Any]:
+    """Return the number of each document's period, or -1 without a time, and their beginnings."""
+    pandas = import_optional("pandas", "TopicSummary.words_over_time")
+    listed = of_each(in_order(times, documents.index, "times"), len(documents.lengths), "times")
+    n_documents = sums_of_periods(listed, freq)(pandas.DataFrame({"n": [1] * len(listed)}))["n"]
+    index = read_times(listed, pandas)
+    known = index.argsort()[: n_documents.sum()]
+    numbers = np.full(len(listed), -1)
+    numbers[known] = np.repeat(np.arange(len(n_documents)), n_documents)
+    labels = n_documents.index
+    if (labels[numbers[known]] > index[known]).any():  # these periods are named by their last day
+        labels = labels[:1].append(labels[:-1] + pandas.Timedelta(days=1))
+    return numbers, labels
+
+
 def check_times(times: Any, freq: Any) -> None:
     """Raise the error that `over_time` would raise because of times or periods."""
     pandas = import_optional("pandas", "TopicSummary.over_time")

@@ -76,8 +76,10 @@ def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
         lda.feature_names_in_ = old.feature_names_in_
     if old is model:
         return lda
-    number_of = {topic: number for number, group in enumerate(groups) for topic in group}
-    unmerged = {group[0]: number for number, group in enumerate(groups) if len(group) == 1}
+    # of several topics that come from one, the first keeps the name and the label
+    numbered = [*enumerate(groups)][::-1]
+    number_of = {topic: number for number, group in numbered for topic in group}
+    unmerged = {group[0]: number for number, group in numbered if len(group) == 1}
     seeds = {name: number_of[k] for name, k in model.seed_topics_.items() if k in number_of}
     labels = {unmerged[k]: label for k, label in model.topic_labels_.items() if k in unmerged}
     return model.with_lda(lda, seeds, labels)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
+import re
 from collections.abc import Sequence
 from numbers import Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +17,12 @@ from sklearn.utils import check_random_state
 
 from annealvi._optional import import_optional
 from annealvi.checks import COUNT, checked, validated
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.summary import TopicSummary
 from annealvi.topics.words import most_relevant
 
+#: The first bytes of a workbook, such as .xlsx or .ods.
+WORKBOOK = b"PK\x03\x04"
 #: The number of topics of a document that are shown with the intruder.
 N_SHOWN = 3
 _SEED = {"random_state": ["random_state"]}
@@ -277,8 +283,9 @@ def score_answers(key: Any, answers: Any) -> Scores:
         The `key` of the :class:`Sheet`.
     answers : pandas.DataFrame or path of a .csv file, or a list of these
         The questions of the sheet with the column ``answer`` filled in, as one table for each
-        coder.  Only the columns ``question`` and ``answer`` are read.  Questions may be missing,
-        and answers may be empty.
+        coder.  A file can be in UTF-8, UTF-16 or the encoding of Excel (cp1252), with commas,
+        semicolons or tabs between the columns, or a workbook.  Only the columns ``question`` and
+        ``answer`` are read.  Questions may be missing, and answers may be empty.
 
     Returns
     -------
@@ -391,7 +398,7 @@ def _sheet(
 def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
     """Check a table, or read it from a file, and return it indexed by question."""
     if isinstance(table, str | os.PathLike):
-        table = pandas.read_csv(table)
+        table = _read_table(table, needed, pandas)
     if not isinstance(table, pandas.DataFrame):
         raise BadParameter(name, "a DataFrame or the path of a .csv file", type(table))
     if "question" not in table.columns and table.index.name == "question":
@@ -409,6 +416,33 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
             name, "a table with each question once", f"question {repeated.iloc[0]} twice"
         )
     return table.set_index("question")
+
+
+def _read_table(path: str | os.PathLike, needed: Sequence[str], pandas: Any) -> Any:
+    """Read a table as programs for tables save it, with any of their separators and encodings."""
+    content = Path(path).read_bytes()
+    if content.startswith(WORKBOOK):
+        import_optional("openpyxl", "Reading a workbook")
+        return pandas.read_excel(path)
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = content.decode("utf-16")
+    else:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = content.decode("cp1252", "replace")
+            if "label" in needed:  # only numbers are read of other tables
+                warn_user(
+                    f"{os.fspath(path)!r} is not in the encoding UTF-8. It is read as cp1252, so "
+                    "check the labels, or save it in UTF-8."
+                )
+    text = re.sub(r"\Asep=.\r?\n", "", text)  # for Excel, which does not show this line
+    for separator in ("\t", ";", ","):
+        header = pandas.read_csv(io.StringIO(text), sep=separator, nrows=0).columns.str.strip()
+        if "question" in header:
+            break
+    table = pandas.read_csv(io.StringIO(text), sep=separator).set_axis(header, axis=1)
+    return table.dropna(how="all")  # Excel also saves empty rows
 
 
 def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:

@@ -25,6 +25,8 @@ from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.markup import cleaned, markup_in
+from annealvi.topics.phrases import find_phrases, join_phrases, lengths_of
+from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES, segmenter
 
 ALLOWED = "a list, a pandas or polars Series, or another iterable of str"
 
@@ -232,6 +234,18 @@ INNER = {
     "׳": "['’](?<=[א-ת].)(?=[א-ת])",
     "ʻ": r"‘(?<=[oOgG].)(?=\w)",
 }
+#: Letters and digits in a style, such as fullwidth, bold, lowered or joined (ligatures).
+STYLED = re.compile("[\u2080-\u2089\ufb00-\ufb06\uff10-\uff5a\U0001d400-\U0001d7ff]+")
+#: Signs within words that are no letters: soft hyphens, the Arabic kashida, invisible joiners,
+#: lines under, over and through letters, and accents that mark the stress of Cyrillic words.
+SILENT = re.compile(
+    "[\u00ad\u0640\u2060\ufeff\u0305\u0332\u0333\u0335-\u0338\u033f]|(?<=[Ѐ-ӿ])[\u0300\u0301]"
+)
+#: Signs that are used as apostrophes in contractions, and the endings of contractions.
+APOSTROPHE = re.compile(r"(?<=[a-z])[’‘ʼ＇`´′‛](?=(?:ll|ve|re|[tsdm])\b)", re.IGNORECASE)
+CONTRACTED = re.compile(r"'(?:(?<=[a-z]')|(?<=[a-z]\s'))(?:ll|ve|re)\b", re.IGNORECASE)
+#: Signs around words: underscores, and raised digits, which are the numbers of notes.
+AROUND = re.compile(r"_(?:(?<![^\W_]_)|(?![^\W_]))|[\u00b2\u00b3\u00b9\u2070-\u2079]")
 
 
 def marks(first: int, last: int) -> str:
@@ -260,17 +274,20 @@ def split_words(text: str) -> list[str]:
 
 
 def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
-    """Convert a text to its composed form (NFC), and preprocess it."""
+    """Preprocess a text without signs that are no part of words, in its composed form (NFC)."""
     if clean:
         text = cleaned(text)
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-        text = text.replace("\u00ad", "").replace("\u0640", "")  # soft hyphens, Arabic kashida
+        text = STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+        text = APOSTROPHE.sub("'", SILENT.sub("", text))
         for sign, typed in INNER.items():
             text = re.sub(typed, sign, text)
         if lowercase:  # otherwise lower case would leave the dot as a mark
             text = text.replace("İ", "i")
-    return preprocess(text)
+    if "'" in text:
+        text = CONTRACTED.sub(" ", text)
+    return preprocess(AROUND.sub(" ", text))
 
 
 #: Languages with a list of stop words, in scikit-learn (English) or the package stop-words.
@@ -357,6 +374,9 @@ class Vocabulary:
         if self.cleaned:
             gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
             text += f" clean: {gone} were removed."
+        n_joined = sum("_" in word for word in self.words.tolist())
+        if n_joined:
+            text += f" Words with underscores ({n_joined:,}) are counted as one word each."
         if self.n_repeated:
             these = "document repeats" if self.n_repeated == 1 else "documents repeat"
             text += f" {self.n_repeated:,} {these} an earlier document exactly."
@@ -411,6 +431,19 @@ class TopicVectorizer(CountVectorizer):
         before them) and LaTeX commands (``\\alpha``, ``\\begin{figure}``), which would otherwise
         become words such as `href`, `http` or `alpha`.  HTML entities (``caf&eacute;``) are
         decoded.  ``dropped_.cleaned`` contains the number of removed items of each kind.
+    phrases : bool, default=False
+        Whether to count phrases, such as "monte carlo" or "bose einstein condensate", as words.  A
+        phrase is a run of words, without stop words, in which all neighbours are collocations:
+        they occur side by side at least ten times, and their normalised pointwise mutual
+        information (Bouma 2009) is at least 0.5.  The limits on rare and frequent words apply to
+        phrases, except that `max_features` excludes no phrase.  If you pass a `vocabulary`, its
+        entries that contain a space are the phrases.
+    language : {"zh", "ja", "th"}, default=None
+        Chinese, Japanese or Thai, which are written without spaces between words.  Words are found
+        by jieba, SudachiPy (with the dictionary sudachidict_core) or PyThaiNLP, which must be
+        installed (``pip install 'annealvi[asia]'``).  Words of at least two characters are counted;
+        of Japanese words, nouns, verbs, adjectives and adverbs in their dictionary form.  Saved
+        models contain the language.
 
     Attributes
     ----------
@@ -435,6 +468,8 @@ class TopicVectorizer(CountVectorizer):
         "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
         "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
         "clean": ["boolean"],
+        "phrases": ["boolean"],
+        "language": [StrOptions(set(LANGUAGES_WITHOUT_SPACES)), None],
     }
 
     def __init__(
@@ -458,11 +493,15 @@ class TopicVectorizer(CountVectorizer):
         binary: bool = False,
         dtype: DTypeLike = np.int64,
         clean: bool = False,
+        phrases: bool = False,
+        language: Literal["zh", "ja", "th"] | None = None,
     ) -> None:
         parameters = dict(locals())
-        names = {*self._get_param_names()} - {"clean"}
+        names = {*self._get_param_names()} - {"clean", "phrases", "language"}
         super().__init__(**{name: parameters[name] for name in names})
         self.clean = clean
+        self.phrases = phrases
+        self.language = language
 
     def __sklearn_clone__(self) -> TopicVectorizer:
         return copied(self)
@@ -478,9 +517,21 @@ class TopicVectorizer(CountVectorizer):
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
         automatic = self.token_pattern in ("auto", words_with_marks())
-        if self.tokenizer is None and automatic:
-            return split_words
-        return super().build_tokenizer()
+        if self.language is not None:
+            tokenize = segmenter(self.language)
+        elif self.tokenizer is None and automatic:
+            tokenize = split_words
+        else:
+            tokenize = super().build_tokenizer()
+        return self._joining(tokenize) if self.phrases else tokenize
+
+    def _joining(self, tokenize: Callable[[Any], list[str]]) -> Callable[[Any], list[str]]:
+        """Return a function that also joins the words of the phrases in the vocabulary."""
+        words = getattr(self, "vocabulary_", self.vocabulary) or ()
+        phrases = {word for word in words if " " in word}
+        return partial(
+            join_phrases, tokenize=tokenize, phrases=phrases, lengths=lengths_of(phrases)
+        )
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that turns a text into the items to count."""
@@ -495,7 +546,11 @@ class TopicVectorizer(CountVectorizer):
         """Return what is counted of a text, or of the words of a list."""
         if not isinstance(text, Tokens):
             return analyze(text)
-        return self._word_ngrams([preprocess(word) for word in text.tokens], self.get_stop_words())
+        words = [preprocess(word).strip() for word in text.tokens]
+        words = list(filter(None, words))
+        if self.phrases:
+            words = self._joining(list)(words)
+        return self._word_ngrams(words, self.get_stop_words())
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -543,6 +598,10 @@ def count_words(
             name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")
         }
         counter.set_params(min_df=1, max_df=1.0, max_features=None)
+        if getattr(counter, "phrases", False) and counter.vocabulary is None:
+            phrases = _phrases_of(counter, texts, limits_of(limits_passed, len(texts)))
+            counter.vocabulary_ = phrases  # which the analyzer joins
+            kept |= phrases
         try:
             X = CountVectorizer.fit_transform(counter, readable(counter, texts))
         except ValueError as error:
@@ -595,6 +654,18 @@ def count_words(
     return counter, X, vocabulary
 
 
+def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str, int]) -> set[str]:
+    """Find the phrases of texts, with the limits on the number of texts with a word."""
+    plain = copied(counter).set_params(phrases=False, stop_words=None)
+    analyze = plain.build_analyzer()
+    return find_phrases(
+        lambda: map(analyze, texts),
+        counter.get_stop_words() or frozenset(),
+        limits["min_df"],
+        limits["max_df"],
+    )
+
+
 def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
     """Warn about texts without a counted word; `what` is the consequence for these texts."""
     empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
@@ -645,7 +716,7 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
             warn_user(
                 f"Words in {script} have {length / n:.0f} characters on average. This script has "
                 "no spaces, so whole sentences are counted as words. Pass each text as a list of "
-                "its words, or a tokenizer, as in vectorizer=TopicVectorizer(tokenizer=jieba.lcut)."
+                "its words, a tokenizer, or the language, as in TopicVectorizer(language='zh')."
             )
             return
 
@@ -743,6 +814,10 @@ def _check_parameters(vectorizer: Any) -> None:
             got = [type(word) for word in tokens] if isinstance(tokens, list) else tokens
             wrong = "tokenizer", "a function that returns the words of a text, a list of str", got
     pattern = vectorizer.token_pattern if by_words and tokenizer is None else ""
+    if getattr(vectorizer, "phrases", False) and (vectorizer.ngram_range != (1, 1) or not by_words):
+        wrong = "phrases", "False unless words are counted, not n-grams", vectorizer.phrases
+    if getattr(vectorizer, "language", None) is not None and tokenizer is not None:
+        wrong = "language", "None if there is a tokenizer", vectorizer.language
     try:
         re.compile(pattern)
     except (re.error, TypeError):
@@ -775,7 +850,7 @@ def _left_out(
         counts = np.asarray(X.sum(axis=0)).ravel()[left]
         counts = np.where(kept[left], np.inf, counts)  # these words are not excluded
         rest = left[np.argsort(-counts, kind="stable")[max_words:]]
-        dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
+        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), rest) & ~kept
     return limits, dropped
 
 

@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from annealvi._kernels import special
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
+from annealvi.topics.naming import read_answer
 from annealvi.topics.vectorizer import of_each
 
 Floats = NDArray[np.float64]
@@ -188,6 +189,8 @@ class Labels(Sequence[str]):
 
     def change(self, labels: Any) -> None:
         """Set all labels by a sequence, or some by a dict; an error leaves all unchanged."""
+        if isinstance(labels, str):
+            labels = read_answer(labels)
         if not isinstance(labels, Mapping):
             labels = dict(enumerate(of_each(labels, len(self), "labels", "topic")))
         changes = {self.number(topic): label for topic, label in labels.items()}

@@ -64,6 +64,33 @@ def test_a_reader_who_stops(jsonl, tmp_path):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@cases("encoding, word", ("utf-8", "θάλασσα"), ("ascii", r"\u03b8\u03ac\u03bb\u03b1"))
+def test_letters_that_the_output_lacks_are_written_as_numbers(tmp_path, encoding, word):
+    """Also bytes in the name of a file that are no characters."""
+    greek = tmp_path / "greek"
+    greek.mkdir()
+    for number in range(20):
+        (greek / f"{number}.txt").write_text("θάλασσα καράβι λιμάνι", encoding="utf-8")
+    (greek / os.fsdecode(b"caf\xe9.txt")).write_text("καράβι θάλασσα", encoding="utf-8")
+    model = str(tmp_path / "m")
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    fit = run("fit", str(greek), "--n-topics", "1", "--model", model, env=environment)
+    assert fit.returncode == 0 and word in fit.stdout
+    label = ("label", model, str(greek), "--name", "name")
+    assert rf'caf\udce9.txt,0,"{word}' in run(*label, env=environment).stdout
+    table = tmp_path / "labels.csv"
+    assert run(*label, "--output", str(table), env=environment).returncode == 0
+    assert r'caf\udce9.txt,0,"θάλασσα' in table.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("redirected", [">&-", "2>&-", ">&- 2>&-"])
+def test_an_output_that_is_closed(jsonl, tmp_path, redirected):
+    model = tmp_path / "m"
+    command = [sys.executable, "-m", "annealvi", "fit", jsonl, "--n-topics", "3", "--model", model]
+    done = subprocess.run(f"{shlex.join(map(str, command))} {redirected}", shell=True, check=False)
+    assert done.returncode == 0 and model.exists()
+
+
 def test_errors_are_one_line(monkeypatch, capsys):
     fit, wrong = "annealvi fit", "must be positive. Got 0 instead."
     for error, line in (
@@ -110,4 +137,4 @@ def test_demo(call):
 
 def test_a_demo_in_another_file(refused):
     pytest.importorskip("plotly")
-    assert "must be a file in a folder that exists" in refused("demo", "--output", "no/x.html")
+    assert "must be a file in a folder that you can" in refused("demo", "--output", "no/x.html")

@@ -229,6 +229,17 @@ def test_without_plotly(refused, jsonl, monkeypatch):
         assert error.endswith("pip install plotly pandas")
 
 
+@pytest.mark.parametrize("option", ["--model", "--report"])
+def test_topics_are_printed_if_a_file_cannot_be_written(call, jsonl, monkeypatch, option):
+    full = Mock(side_effect=OSError(28, "No space left on device", "x"))
+    monkeypatch.setattr(module, "save", full)
+    monkeypatch.setattr(module.TopicModel, "describe", full)
+    monkeypatch.setattr(module, "described", full)
+    done = call("fit", jsonl, "--n-topics", 3, "--words", 6, option, "x")
+    assert done.status == 2 and planted(done.out)
+    assert done.err.endswith("annealvi fit: 'x': No space left on device\n")
+
+
 def test_an_interrupt(call, jsonl, monkeypatch):
     monkeypatch.setattr(module.TopicModel, "fit", Mock(side_effect=KeyboardInterrupt))
     done = call("fit", jsonl, "--n-topics", 3, "--model", "m")

@@ -3,13 +3,18 @@
 import bz2
 import codecs
 import gzip
+import os
 import re
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.io import mmwrite
 
+import annealvi
 from annealvi.cli.commands import make_parser
 from annealvi.cli.inputs import read_corpus, read_text
 from tests.asserts import refused
@@ -48,6 +53,31 @@ def test_a_folder(folder, rows):
     found = zip(corpus.columns["title"], corpus.texts, corpus.columns["group"], strict=True)
     expected = [(f"{row['kind']}/{row['id']}.txt", row["text"], row["kind"]) for row in rows]
     assert list(found) == sorted([*expected, ("more.txt.gz", "packed", ".")])
+
+
+def test_outputs_are_no_documents(call, folder):
+    pytest.importorskip("plotly")
+    outputs = ("--report", folder / "r.html", "--model", folder / "m.safetensors")
+    first = call("fit", folder, "--n-topics", 3, *outputs)
+    call("label", folder / "m.safetensors", folder, "--output", folder / "labels.csv")
+    (folder / "topics").write_text(first.out, encoding="utf-8")
+    paper = folder / "paper"
+    paper.mkdir()
+    for name in ("methods.txt", "topics.tex", "trust.tex", "topics.pdf"):
+        (paper / name).write_bytes(b"\0")
+    again = call("fit", folder, "--n-topics", 3, *outputs)
+    assert again.status == 0 and again.out == first.out
+    for name in ("r.html", "m.safetensors", "labels.csv", "topics", "paper/topics.pdf"):
+        assert name in again.err.split("because annealvi wrote them: ")[1]
+    assert "read 36 documents" in again.err
+
+
+def test_the_file_of_the_output_is_no_document(folder):
+    (folder / "of.txt").write_text("star moon", encoding="utf-8")
+    command = [sys.executable, "-m", "annealvi", "fit", ".", "--n-topics", "3", "--quiet"]
+    with (folder / "topics.txt").open("w") as output, (folder / "log.txt").open("w") as log:
+        subprocess.run([*command, "--model", "../m"], cwd=folder, stdout=output, stderr=log)
+    assert annealvi.load(folder.parent / "m").vocabulary_.n_documents == 37
 
 
 QUESTION = "What did you like, or not like, and why?"
@@ -104,7 +134,8 @@ def test_a_state_of_mallet_is_no_text(write):
 def test_texts_over_several_lines_and_long_ones(write):
     long = "word " * 50_000
     path = write("a.csv", f'text,n\r\n"one\ntwo, ""three""",1\r\n\r\nfour,2\r\n{long},3\r\n')
-    corpus = read(path, "--time", "n")
+    with pytest.warns(UserWarning, match="1 lines between rows are blank"):
+        corpus = read(path, "--time", "n")
     assert corpus.texts == ['one\ntwo, "three"', "four", long]
     assert corpus.columns["time"] == ["1", "2", "3"]
 
@@ -117,6 +148,68 @@ def test_encodings(write, name):
         path = write(name, head.encode(encoding))
         refused(rf"{name}' cannot be read as .*'utf-8.* can't decode", read, path)
         assert read(path, "--encoding", encoding).texts == ["Käse"]
+
+
+def test_files_of_a_folder_in_several_encodings(write, tmp_path):
+    for name, encoding in {"a.txt": "utf-8", "b.txt": "cp1252", "c.txt": "utf-8"}.items():
+        write(name, "Käse".encode(encoding))
+    message = r"b.txt' .*1 of 3 files cannot be read: b.txt. .*--encoding utf-8,cp1252 .*"
+    refused(message + "--files to read only", read, tmp_path)
+    refused(message + "narrower pattern", read, tmp_path, "--files", "*.txt")
+    assert read(tmp_path, "--encoding", "utf-8,cp1252").texts == ["Käse"] * 3
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl"])
+def test_texts_from_a_pipe(name, tmp_path):
+    content = {"a.txt": b"moon\n", "a.csv": b"text\nmoon\n", "a.jsonl": b'{"text": "moon"}\n'}[name]
+    for packed in (content, gzip.compress(content)):
+        os.mkfifo(tmp_path / name)
+        writer = threading.Thread(target=(tmp_path / name).write_bytes, args=(packed,))
+        writer.start()
+        assert read(tmp_path / name).texts == ["moon"]
+        writer.join()
+        (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / "a.npz")
+    refused("a.npz' is a pipe. Write the npz counts to a file", read, tmp_path / "a.npz")
+
+
+MARKS = {
+    'id\ttext\n1\t"a moon\n2\tb\n3\t"c sun\n4\td\n': ['"a moon', "b", '"c sun', "d"],
+    'text\n"a moon\nb\n"c" sun\n': ['"a moon', "b", '"c" sun'],
+    'id,text\n1,"a moon\n2,b\n': ['"a moon', "b"],
+    'id,text\n1,"a ""moon"", x"\n2,"b\nc"\n': ['a "moon", x', "b\nc"],
+    'text\n"a\nb"\nc\n': ["a\nb", "c"],
+    "sep=;\nid;text\n1;a,b,c\n2;d\n": ["a,b,c", "d"],
+    '"text","n"\n"1","a",3\n"2","b",4\n': ["a", "b"],
+}
+
+
+@pytest.mark.parametrize("content", MARKS)
+def test_quotation_marks_separators_and_names_of_rows(write, content):
+    name = "a.tsv" if "\t" in content else "a.csv"
+    assert read(write(name, content), "--text", "text").texts == MARKS[content]
+
+
+def test_what_is_odd_in_a_table_is_told(write):
+    with pytest.warns(UserWarning, match="fewer columns than the header.*1 rows, .* line 3"):
+        read(write("a.tsv", "text\tn\na\t1\nb2\nc\t3\n"))
+    with pytest.warns(UserWarning, match="2 lines between rows are blank"):
+        assert read(write("a.tsv", "text\tn\na\t1\n\n\nc\t3\n\n")).texts == ["a", "c"]
+    for name in ("a.tsv", "a.csv"):
+        with pytest.warns(UserWarning, match="'a first text', is read as the header"):
+            assert read(write(name, "a first text\n\nb\n")).texts == ["", "b"]
+
+
+def test_lines_of_json_are_named(write):
+    path = write("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n{"text": "c"}\n')
+    refused(r"line 3, .*text.*, is not JSON", read, path)
+    refused("line 1 must be a JSON object", read, write("b.jsonl", '[{"text": "a"}]\n'))
+
+
+def test_long_numbers_keep_their_digits(write):
+    number = 1344800117571260417
+    path = write("a.jsonl", f'{{"text": "a", "id": {number}}}\n{{"text": "b"}}\n')
+    assert read(path, "--title", "id").columns["title"] == [str(number), ""]
 
 
 def test_packed_tables(write):
@@ -160,7 +253,11 @@ def test_parquet(tmp_path, write, rows):
     ),
     ("a.csv", "text,n\na,1,2\n", "the row that ends on line 2 has 3 columns"),
     ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
-    ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
+    (
+        "a.jsonl",
+        '{"text": "a"}\n{"text":\n',
+        "cannot be read as a .jsonl file: line 2, .* is not JSON",
+    ),
     ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
     ("a.xyz", "text", "is not clear from its name. Set the format with --format {csv,"),
     ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),

@@ -1,18 +1,22 @@
 """The format of files: what is written is read again, and damage is noticed."""
 
+import errno
 import json
 import os
 import random
 import stat
 from pathlib import Path
 from pprint import pformat
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from scipy import sparse
 
+from annealvi.corpus import open_corpus, write_corpus
 from annealvi.files import container, read, replacing, write
 from tests.asserts import refused
 from tests.marks import cases
@@ -70,6 +74,29 @@ def test_permissions_are_the_usual_ones(path):
     path.chmod(0o640)
     write(path, "test", TREE)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@cases(
+    "name, error",
+    ("chmod", errno.EPERM),
+    ("fsync", errno.EINVAL),
+    ("fsync", errno.ENOTSUP),
+    ("replace", errno.EBUSY),
+)
+def test_what_a_share_refuses_is_not_lost(path, monkeypatch, name, error):
+    monkeypatch.setattr(os, name, Mock(side_effect=OSError(error, os.strerror(error))))
+    write(path, "test", {"a": 2})
+    assert read(path, "test")["tree"] == {"a": 2} and list(path.parent.iterdir()) == [path]
+    write_corpus(path.parent / "corpus", [sparse.csr_matrix([[1.0, 2.0]])])
+    assert open_corpus(path.parent / "corpus").sum() == 3
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+def test_contents_that_did_not_reach_the_disk(path, monkeypatch, error):
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(error, os.strerror(error))))
+    refused(os.strerror(error), write, path, "test", {"a": 2}, error=OSError)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
 
 def forged(path, change, **arrays):

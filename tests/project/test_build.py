@@ -89,3 +89,21 @@ def test_without_an_instruction_set(build, caplog, request):
 def test_another_processor(build, caplog):
     assert build.x86_builds() == {}
     assert not caplog.text
+
+
+X86 = {"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"}
+LACKING = [
+    ("Linux", "x86_64", X86, True, ["avx512", "avx2", "baseline"], []),
+    ("Linux", "x86_64", X86, True, ["avx2", "baseline"], ["avx512"]),
+    ("Linux", "x86_64", X86, False, ["baseline"], ["OpenMP", "avx2", "avx512"]),
+    ("Linux", "x86_64", {"avx2", "fma"}, True, ["avx2", "baseline"], []),
+    ("Linux", "aarch64", set(), True, ["baseline"], []),
+    ("Linux", "aarch64", set(), False, ["baseline"], ["OpenMP"]),
+    ("Darwin", "arm64", set(), False, ["baseline"], []),
+]
+
+
+@pytest.mark.parametrize("system, machine, processor, openmp, sets, missing", LACKING)
+def test_what_a_wheel_lacks(system, machine, processor, openmp, sets, missing):
+    lacking = runpy.run_path(str(CHECKOUT / "release" / "check_wheel.py"))["lacking"]
+    assert lacking(system, machine, processor, openmp, sets) == missing

@@ -64,6 +64,20 @@ OF_DEVELOPERS = {"test", "bench", "docs"}
 KINDS = {".py", ".pyx", ".html", ".js", ".rst"}
 
 
+def test_ranges_of_indices_say_their_dtype():
+    """NumPy 1 makes them of 32 bits on Windows, but kernels take 64; pictures use no kernel."""
+    silent = [
+        f"{path}:{node.lineno}"
+        for name, path in modules(CHECKOUT).items()
+        if not name.startswith(("annealvi.plot", "annealvi.models.lda."))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "np.arange"
+        and not any(keyword.arg == "dtype" for keyword in node.keywords)
+    ]
+    assert not silent
+
+
 def test_nothing_is_said_to_come_from_an_index_before_the_first_release():
     """Errors name libraries, and pages the extra and the page on installing."""
     of_package = [path for path in (CHECKOUT / PACKAGE).rglob("*") if path.suffix in KINDS]

@@ -135,6 +135,38 @@ def test_missing_answers_and_texts_as_from_a_csv_file(summary):
 
 
 @pytest.mark.parametrize("make", [word_intrusion, topic_intrusion, document_sample])
+def saved(sheet, path, separator, encoding, head="", tail=""):
+    text = sheet.to_csv(sep=separator, lineterminator="\r\n")
+    path.write_bytes(f"{head}{text}{tail}".encode(encoding))
+    return path
+
+
+@cases(
+    "separator, encoding, head, tail",
+    (";", "cp1252", "", ";;;\r\n;;;\r\n"),
+    (";", "utf-8-sig", "sep=;\r\n", ""),
+    ("\t", "utf-16", "", ""),
+    (",", "mac-roman", "", ",,,\r\n"),
+)
+def test_sheets_that_other_programs_saved(summary, tmp_path, separator, encoding, head, tail):
+    sheet = document_sample(summary, 1)
+    texts = [f"œuvre; d'été, {number}" for number in range(len(sheet.questions))]
+    filled = sheet.questions.assign(text=texts, answer=sheet.key["share"].gt(0.5).astype(int))
+    path = saved(filled, tmp_path / "coder.csv", separator, encoding, head, tail)
+    pd.testing.assert_frame_equal(
+        score_answers(sheet.key, path).table, score_answers(sheet.key, filled).table
+    )
+
+
+def test_a_key_in_another_encoding(summary, tmp_path):
+    sheet = document_sample(summary, 1)
+    key = sheet.key.assign(label="étoile")
+    path = saved(key, tmp_path / "key.csv", ";", "cp1252")
+    filled = sheet.questions.assign(answer=1)
+    with pytest.warns(UserWarning, match="not in the encoding UTF-8. It is read as cp1252"):
+        assert set(score_answers(path, filled).table["label"]) == {"étoile"}
+
+
 def test_the_same_seed_makes_the_same_sheet(summary, make):
     one, two, other = make(summary), make(summary, random_state=0), make(summary, random_state=1)
     pd.testing.assert_frame_equal(one.questions, two.questions)

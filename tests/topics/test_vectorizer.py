@@ -8,6 +8,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from annealvi.topics import TopicVectorizer
 from annealvi.topics import vectorizer as module
+from annealvi.topics.markup import cleaned
 from annealvi.topics.vectorizer import LANGUAGES, count_words, with_stop_words
 from tests.asserts import refused
 from tests.marks import cases
@@ -173,6 +174,50 @@ PAGES = {
 def test_what_a_reader_sees_is_counted(page):
     analyze = TopicVectorizer(clean=True).build_analyzer()
     assert analyze(page) == PAGES[page].split()
+
+
+SIGNS = {
+    "The _Nautilus_ of __Great Eastern__ and _init_": "the nautilus of great eastern and init",
+    "*moon* **sun** ~sky~ new_york x_ _y": "moon sun sky new_york",
+    "s\u0332t\u0332a\u0332r\u0332 s\u0336u\u0336n\u0336 за\u0301мок": "star sun замок",
+    "planets\u00b9\u00b2 CO\u2082 \U0001d5ef\U0001d5f2 \ufb01nance": "planets co2 be finance",
+    "we'll we\u2019ve they\u02bcre I`ll WE'VE you 're": "we we they we you",
+    "don't isn\u2019t won\u02bct can\u2032t o'clock veil llama": "clock veil llama",
+}
+
+
+@pytest.mark.parametrize("text", SIGNS)
+def test_signs_that_are_no_letters_are_no_part_of_a_word(text):
+    assert TopicVectorizer().build_analyzer()(text) == SIGNS[text].split()
+
+
+def test_words_with_underscores_are_told():
+    vectorizer = TopicVectorizer(min_df=1, max_df=1.0).fit(["new_york _moon_", "moon"])
+    assert {*vectorizer.vocabulary_} == {"new_york", "moon"}
+    assert "Words with underscores (1) are" in vectorizer.dropped_.note()
+
+
+NAMES = {
+    r"Schr\"odinger Schr{\"o}dinger Schr\"{o}dinger": "schrödinger schrödinger schrödinger",
+    r"Poincar\'e {\'E}tale \v{C}ech Erd\H os \c{c}a": "poincaré étale čech erdős ça",
+    r"S\o ren {\O}rsted \L{}\'od\'z Stra{\ss}e na\"{\i}ve": "søren ørsted łódź straße naïve",
+    r"don\'t it\'s \"over\" and \"Over\" \alpha \beta x": "it over and over",
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_accents_of_latex_are_letters(text):
+    assert TopicVectorizer(clean=True).build_analyzer()(text) == NAMES[text].split()
+
+
+OPEN = {"<!-- menu ": "", "<script>": "", "<!doctype ": "planets", '<a href="': "planets"}
+
+
+@pytest.mark.parametrize("start", OPEN)
+def test_a_long_page_may_have_what_does_not_end(start):  # minutes, if its parts were read again
+    page = "<p>stars</p>" + start + '<tr class="row"><td>planets</td></tr> ' * 50_000
+    assert {*cleaned(page).split()} >= {"stars"} | {*OPEN[start].split()}
+    assert ("planets" in cleaned(page)) == bool(OPEN[start])
 
 
 TWEETS = [

@@ -334,8 +334,8 @@ def _chunks(begins: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """The begins of chunks and the end, the words of chunks, and the first chunk of each word."""
     n_chunks = -(-np.diff(begins) // CHUNK)
     chunks = np.concatenate([[0], np.cumsum(n_chunks)])
-    word = np.repeat(np.arange(len(n_chunks)), n_chunks)
-    first = begins[word] + CHUNK * (np.arange(len(word)) - chunks[word])
+    word = np.repeat(np.arange(len(n_chunks), dtype=np.int64), n_chunks)
+    first = begins[word] + CHUNK * (np.arange(len(word), dtype=np.int64) - chunks[word])
     return np.append(first, begins[-1]), word, chunks
 
 
