@@ -23,9 +23,9 @@ from annealvi.metrics import topic_coherence
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
+from annealvi.topics.languages import LANGUAGES, languages_in
 from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source
-from annealvi.topics.vectorizer import LANGUAGES
 
 
 def fit(chosen: argparse.Namespace) -> None:
@@ -69,7 +69,7 @@ def fit(chosen: argparse.Namespace) -> None:
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
     """Return the unfitted TopicModel that the options describe."""
     stop_words: Any = None if chosen.stop_words == "none" else chosen.stop_words
-    if chosen.stop_words not in {"none", *LANGUAGES}:
+    if chosen.stop_words != "none" and languages_in(chosen.stop_words) is None:
         if not Path(chosen.stop_words).is_file():
             raise ValueError(
                 f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}. "

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from itertools import product
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.described import DescribedDocuments
 from annealvi.topics.shares import covariance_of, in_order
 from annealvi.topics.times import are_dates, read_times
-from annealvi.topics.vectorizer import of_each
+from annealvi.topics.vectorizer import column_of, is_list, of_each
 from annealvi.topics.words import Labels
 
 #: `Effects.shares` uses at most this number of values of a numeric covariate.
@@ -31,6 +33,9 @@ FEW_VALUES = 10
 _DEPENDENT = 1e-9
 #: Standard deviation that is assumed for shares that are the same in all documents.
 _ROUNDING = 1e-12
+#: Texts that mean a missing number, in lower case, and numbers whose commas may separate thousands.
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", ".", "-")
+THOUSANDS = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 #: Columns of tables of effects; covariates must have other names.
 _COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
@@ -305,14 +310,25 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     formulaic = import_optional("formulaic", "A formula")
     if data is None:
         raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
+    if hasattr(data, "columns") and not hasattr(data, "iloc"):  # of polars or Arrow
+        names = getattr(data, "column_names", data.columns)
+        data = {name: list(column_of(data[name])) for name in names}
     if isinstance(data, Mapping):
         data = {name: in_order(column, index, f"data[{name!r}]") for name, column in data.items()}
+        data = {
+            name: column
+            if hasattr(column, "iloc") or not is_list(column_of(column))
+            else list(column_of(column))
+            for name, column in data.items()
+        }
     data = in_order(data, index, "data")
     try:
         frame = pandas.DataFrame(data).reset_index(drop=True)
     except ValueError as error:
         raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
     frame = _of_documents(frame, known, "data")
+    frame = frame.assign(**{name: plain_column(frame[name], pandas) for name in frame})
+    _warn_of_numbers(formula, frame)
     frame = frame.assign(**_numbers_of_dates(formula, frame, pandas))
 
     def read(frame: Any) -> Any:
@@ -329,14 +345,15 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
                 f"The columns of 'data' are {[str(name) for name in data]}.",
             ) from None
 
-    # formulaic treats strings of pandas as numbers
-    frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
     first = read(frame)
     if not hasattr(first, "columns"):
         raise BadParameter("formula", "a formula without a left side, such as '~ party'", formula)
     # again, without rows with missing values: one of them makes all rows of scale and cr NaN
     frame = frame[[name for name in frame if str(name) in first.model_spec.required_variables]]
     frame = frame.dropna().copy()
+    for name in frame.select_dtypes(object):
+        if all(isinstance(value, bool | np.bool_) for value in frame[name]):
+            frame[name] = frame[name].astype(bool)
     for name in frame.select_dtypes("category"):
         frame[name] = frame[name].cat.remove_unused_categories()
     constant = [name for name in frame if len(frame) > 1 and _is_constant(frame[name])]
@@ -356,6 +373,67 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
         data=frame.loc[kept],
         spec=matrix.model_spec,
     )
+
+
+def plain_column(column: Any, pandas: Any) -> Any:
+    """Return a column in a dtype of NumPy, or as a category of objects, for formulaic."""
+    dtype = column.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        levels = pandas.Index(dtype.categories.tolist(), dtype=object)
+        return column.cat.rename_categories(levels) if len(levels) else column
+    is_numeric = pandas.api.types.is_numeric_dtype(dtype) and dtype.kind != "b"
+    if not isinstance(dtype, np.dtype) and is_numeric:
+        whole = dtype.kind in "iu" and column.notna().all()
+        values = column.to_numpy(np.int64 if whole else np.float64, na_value=np.nan)
+        return pandas.Series(values, column.index)
+    if dtype.kind == "O" or not isinstance(dtype, np.dtype | pandas.DatetimeTZDtype):
+        column = column.astype(object).where(column.notna(), None)
+        known = column.dropna()
+        kinds = Real | Decimal
+        if len(known) and all(isinstance(v, kinds) and not isinstance(v, bool) for v in known):
+            return column.astype(np.float64)
+    return column
+
+
+def numbers_in(column: Any, pandas: Any) -> tuple[Any, bool]:
+    """Read a column of texts as numbers, and say whether some were no plain numbers.
+
+    Marks of missing values become NaN.  A comma is read as that of decimal fractions, unless it may
+    separate thousands.  The result is None if a text is no number.
+    """
+    texts = column.where(column.notna(), "").astype(str).str.strip()
+    is_missing = texts.str.lower().isin(MISSING)
+    known = texts[~is_missing]
+    commas = known.str.contains(",").any()
+    if commas and not (known.str.fullmatch(THOUSANDS) & known.str.contains(",")).all():
+        known = known.str.replace(",", ".")
+    numbers = pandas.to_numeric(known, errors="coerce")
+    if not len(known) or numbers.isna().any():
+        return None, False
+    is_odd = bool(commas or (is_missing & (texts != "")).any())
+    return numbers.reindex(column.index), is_odd
+
+
+def _in_formula(name: str, formula: str) -> bool:
+    return bool(re.search(rf"(?<![\w.]){re.escape(str(name))}(?![\w.])", formula))
+
+
+def _warn_of_numbers(formula: str, frame: Any) -> None:
+    """Warn about covariates that are numbers written as texts, which are categories."""
+    pandas = import_optional("pandas", "An effect")
+    for name in frame:
+        column = frame[name]
+        as_category = re.search(rf"\bC\(\s*{re.escape(str(name))}\b", formula)
+        if column.dtype.kind != "O" or as_category or not _in_formula(name, formula):
+            continue
+        known = column.dropna()
+        if known.nunique() <= FEW_VALUES or not all(isinstance(value, str) for value in known):
+            continue
+        if numbers_in(column, pandas)[0] is not None:
+            warn_user(
+                f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
+                f"Each of them is a category. Convert them with pandas.to_numeric, or write C({name})."
+            )
 
 
 def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:

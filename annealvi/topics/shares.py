@@ -66,6 +66,12 @@ def read_groups(documents: DescribedDocuments, groups: Any, pandas: Any) -> Any:
     keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
         raise BadParameter("groups", "a sequence with at least one group that is not missing", None)
+    unique = keys.dropna().unique()
+    try:
+        sorted(unique)
+    except TypeError:  # the groups have different types, or no order
+        unique = sorted(unique, key=lambda group: (type(group).__name__, str(group)))
+        keys = keys.astype(pandas.CategoricalDtype(pandas.Index(unique, dtype=object)))
     return keys
 
 

@@ -588,7 +588,8 @@ class TopicSummary(DescribedDocuments):
         Returns
         -------
         pandas.DataFrame
-            The index is the position of each document.  The columns are the ``share`` of the topic,
+            The index is that of the documents if they were a pandas Series or DataFrame, and
+            otherwise their positions.  The columns are the ``share`` of the topic,
             ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
             without words are excluded.
         """
@@ -620,7 +621,7 @@ class TopicSummary(DescribedDocuments):
         Returns
         -------
         pandas.DataFrame
-            The most unusual document comes first.  The index is the position of each document.
+            The most unusual document comes first.  The index is as in `documents`.
             ``temperature`` (:meth:`annealvi.TemperedLDA.document_temperatures`) measures how
             unusual a document is, and is a little above 1 for ordinary documents.  For models
             without that method the column is ``log_likelihood``, in nats per word.  Other columns
@@ -637,7 +638,8 @@ class TopicSummary(DescribedDocuments):
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
-        table = pandas.DataFrame(columns, index=pandas.Index(order, name="document"))
+        index = order if self.index is None else self.index[order]
+        table = pandas.DataFrame(columns, index=pandas.Index(index, name="document"))
         table["tokens"] = tokens.astype(np.int64) if whole else tokens
         for name, values in (("title", self.titles), ("text", self.texts)):
             if values is not None:

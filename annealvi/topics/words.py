@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 N_WORDS = 10
 #: The number of words of a label.
 LABEL_WORDS = 3
+#: Columns of tables with a column for each label; labels must differ from them.
+COLUMNS = ("certainty", "label", "n_documents", "topic")
 #: Two words are similar if at least the first number of letters at their beginnings are equal, and
 #: the rest of each word has at most the second number of letters.
 _STEM = 4
@@ -116,18 +118,20 @@ def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[
         kept = label_words(words_of_topic)
         names = [", ".join(kept[:n]) for n in range(LABEL_WORDS, max(len(kept), LABEL_WORDS) + 1)]
         names += [f"{names[0]} ({number})" for number in range(2, len(words) + len(fixed) + 2)]
-        taken = {*labels, *fixed.values()}
+        taken = {*labels, *fixed.values(), *COLUMNS}
         labels.append(next(name for name in names if name not in taken))
     return labels
 
 
 def check_labels(labels: Mapping[int, Any]) -> None:
-    """Check that labels are str, not empty, and different."""
+    """Check that labels are str, not empty, and different from each other and from columns."""
     seen: list[str] = []
     for topic, label in labels.items():
-        if not isinstance(label, str) or not label.strip() or label in seen:
+        if not isinstance(label, str) or not label.strip() or label in seen or label in COLUMNS:
             raise BadParameter(
-                f"labels[{topic}]", "a non-empty str that differs from all other labels", label
+                f"labels[{topic}]",
+                f"a non-empty str that differs from all other labels and is not in {COLUMNS}",
+                label,
             )
         seen.append(label)
 
