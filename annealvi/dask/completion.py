@@ -19,7 +19,7 @@ from annealvi.scale.engines import Handle
 
 @checked
 def document_completion(
-    estimator: Any,
+    model: Any,
     X: Any,
     *,
     client: Any = None,
@@ -35,7 +35,7 @@ def document_completion(
 
     Parameters
     ----------
-    estimator : fitted topic model
+    model : fitted topic model
         A model of this module, or one that :func:`annealvi.metrics.document_completion` accepts.
     X : dask array, or list of Delayed objects, futures or paths
         Held-out documents.
@@ -58,7 +58,7 @@ def document_completion(
     ValueError
         If no document has two or more words, or if a parameter is not allowed.
     """
-    local = estimator.to_local() if hasattr(estimator, "to_local") else estimator
+    local = model.to_local() if hasattr(model, "to_local") else model
     options = dict(temperature=temperature, method=method, doc_topic_prior=doc_topic_prior)
     engine = as_engine(client)
     partitions = Partitions(engine, sources_of(X))
@@ -66,9 +66,9 @@ def document_completion(
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_parts)
 
     def submit() -> list[Handle]:
-        model = engine.put(local)
+        shared = engine.put(local)
         return [
-            engine.submit(_completion, model, handle, observed, int(seed), options, slot=slot)
+            engine.submit(_completion, shared, handle, observed, int(seed), options, slot=slot)
             for handle, seed, slot in zip(partitions.handles, seeds, partitions.slots, strict=True)
         ]
 
