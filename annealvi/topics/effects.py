@@ -427,7 +427,8 @@ def _warn_of_numbers(formula: str, frame: Any) -> None:
         if numbers_in(column, pandas)[0] is not None:
             warn_user(
                 f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
-                f"Each of them is a category. Convert them with pandas.to_numeric, or write C({name})."
+                f"Each of them is a category. Convert them with pandas.to_numeric, or write "
+                f"C({name})."
             )
 
 
@@ -440,7 +441,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             continue
         times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
         if re.search(rf"\bC\(\s*{pattern}", formula):
-            column = times.dt.strftime("%Y-%m-%d")
+            column = times.dt.strftime("%Y-%m-%d").astype(object)
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
             column = 1970 + days / 365.2425

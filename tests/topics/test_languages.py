@@ -37,13 +37,13 @@ def test_stop_words_of_several_languages():
     words = {*model.fit(texts("english", "german")).feature_names_}
     assert {"planets", "planeten"} <= words and not {"the", "and", "die", "und"} & words
     assert model.vocabulary_.languages is None
-    refused(
-        "'stop_words' .* must be 'english', another of", TopicModel(stop_words="german,x").fit, "ab"
-    )
+    model.set_params(stop_words="german,x")
+    refused("'stop_words' .* must be 'english', another of", model.fit, texts("english"))
 
 
+@pytest.mark.filterwarnings("ignore:.* contain no word of the model")
 @pytest.mark.parametrize(
-    "languages", [("german",), ("english", "french"), ("english",) * 5 + ("german",)]
+    "languages", [("german",), ("english", "french"), ("english", "english", "english", "german")]
 )
 def test_texts_in_another_language_are_told(languages):
     pytest.importorskip("stop_words")
