@@ -43,18 +43,16 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
     ]
     # equal times are converted once, because the conversion of texts in different forms is slow
     numbers, distinct = pandas.factorize(pandas.Series(plain, dtype=object))
-    moments = pandas.DatetimeIndex([_moment(value, pandas) for value in distinct], tz="UTC")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        column = pandas.Series(distinct, dtype=object)
+        moments = pandas.to_datetime(column, format="mixed", errors="coerce", utc=True)
+    moments = pandas.DatetimeIndex(moments)
     wrong = np.flatnonzero(~missing & ((numbers < 0) | np.append(moments.isna(), True)[numbers]))
     if len(wrong):
         place = int(wrong[0])
         raise BadParameter(f"{name}[{place}]", WANTED, times[place])
     return moments.append(pandas.DatetimeIndex([None], tz="UTC"))[numbers].tz_localize(None)
-
-
-def _moment(value: Any, pandas: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pandas.to_datetime(value, errors="coerce", utc=True)
 
 
 def _plain(value: Any) -> Any:

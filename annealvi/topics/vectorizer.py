@@ -681,8 +681,8 @@ def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        names = ("analyzer", "tokenizer", "preprocessor")
-        names = [name for name in names if callable(getattr(vectorizer, name, None))]
+        functions = ("analyzer", "tokenizer", "preprocessor")
+        names = [name for name in functions if callable(getattr(vectorizer, name, None))]
         if not names:
             raise
         analyze = vectorizer.build_analyzer()
