@@ -49,8 +49,7 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
         moments = pandas.to_datetime(column, format="mixed", errors="coerce", utc=True)
     moments = pandas.DatetimeIndex(moments)
     wrong = np.flatnonzero(~missing & ((numbers < 0) | np.append(moments.isna(), True)[numbers]))
-    if len(wrong):
-        place = int(wrong[0])
+    for place in wrong.tolist():
         raise BadParameter(f"{name}[{place}]", WANTED, times[place])
     return moments.append(pandas.DatetimeIndex([None], tz="UTC"))[numbers].tz_localize(None)
 
