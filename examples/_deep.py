@@ -52,20 +52,20 @@ class Runs:
 
 def grouped(runs: Iterable[Run], name: Callable[[Run], str]) -> dict[str, list[Run]]:
     """The runs of each name, in the order in which names come first."""
-    found: dict[str, list[Run]] = {}
+    groups: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(name(run), []).append(run)
-    return found
+        groups.setdefault(name(run), []).append(run)
+    return groups
 
 
 def parser(description: str, iterations: int, output: str) -> argparse.ArgumentParser:
     """Return a parser with the options of all scripts that keep runs."""
-    found = argparse.ArgumentParser(description=description)
-    found.add_argument("--seeds", type=int, default=1, help="fits of each method")
-    found.add_argument("--iterations", type=int, default=iterations, help="steps of a fit")
-    found.add_argument("--output", default=output, help="file of the figure")
-    found.add_argument("--results", type=Path, help="JSON file that keeps the runs")
-    return found
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--seeds", type=int, default=1, help="fits of each method")
+    options.add_argument("--iterations", type=int, default=iterations, help="steps of a fit")
+    options.add_argument("--output", default=output, help="file of the figure")
+    options.add_argument("--results", type=Path, help="JSON file that keeps the runs")
+    return options
 
 
 def parse(
@@ -87,7 +87,8 @@ def with_average(parser: argparse.ArgumentParser) -> None:
 
 #: From a label of k0 to k0 (None: |ELBO| of the first minibatch) and gamma.
 Magnitudes = dict[str, tuple[float | None, float]]
-PLAIN, ANNEALED = "VI", "annealing"
+PLAIN = "VI"
+ANNEALED = "annealing"
 
 
 def method_names(magnitudes: Magnitudes, statistics: Iterable[str]) -> list[str]:
@@ -180,6 +181,7 @@ def histogram(draws: NDArray, energy: Energy) -> NDArray:
 
 def show(ax: Any, density: NDArray, energy: Energy, largest: float) -> None:
     """Draw a density on the grid; a square-root colour scale lets small modes show."""
-    span, norm = (-energy.extent, energy.extent) * 2, PowerNorm(0.5, 0, largest)
+    span = (-energy.extent, energy.extent) * 2
+    norm = PowerNorm(0.5, 0, largest)
     ax.imshow(density.T, origin="lower", extent=span, norm=norm, cmap="Purples")
     ax.set(xticks=[], yticks=[])

@@ -31,24 +31,26 @@ class Problem(NamedTuple):
 
 def parser(description: str, output: str) -> argparse.ArgumentParser:
     """Return a parser with the options that both scripts have."""
-    found = argparse.ArgumentParser(description=description)
-    found.add_argument("--seeds", type=int, default=2, help="fits of each method")
-    found.add_argument("--full", action="store_true", help="fit a large corpus")
-    found.add_argument("--corpus", default=CORPUS, help="the large corpus")
-    found.add_argument("--documents", type=int, default=30_000, help="of the large corpus")
-    found.add_argument("--topics", type=int, help="by default 30, with --full 100")
-    found.add_argument("--passes", type=int, help="by default 10, with --full 4")
-    found.add_argument("--jobs", type=int, default=2, help="threads of a fit")
-    found.add_argument("--output", default=output, help="file of the figure")
-    return found
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--seeds", type=int, default=2, help="fits of each method")
+    options.add_argument("--full", action="store_true", help="fit a large corpus")
+    options.add_argument("--corpus", default=CORPUS, help="the large corpus")
+    options.add_argument("--documents", type=int, default=30_000, help="of the large corpus")
+    options.add_argument("--topics", type=int, help="by default 30, with --full 100")
+    options.add_argument("--passes", type=int, help="by default 10, with --full 4")
+    options.add_argument("--jobs", type=int, default=2, help="threads of a fit")
+    options.add_argument("--output", default=output, help="file of the figure")
+    return options
 
 
 def load(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Problem:
     """Return the bundled abstracts, or with --full the first documents of the large corpus."""
     at_least_one(parser, arguments, ("seeds", "documents", "topics", "passes"))
     if arguments.full:
-        X, n = or_exit(load_corpus, arguments.corpus).data.astype(np.float32), arguments.documents
-        train, held_out = X[:n], X[n:][:N_HELD_OUT]
+        X = or_exit(load_corpus, arguments.corpus).data.astype(np.float32)
+        n = arguments.documents
+        train = X[:n]
+        held_out = X[n:][:N_HELD_OUT]
         settings = dict(n_components=100, batch_size=100, max_iter=4)
     else:
         abstracts = load_arxiv_abstracts().data
@@ -83,5 +85,6 @@ def held_out_limits(fits: Iterable[TemperedLDA], below: float, above: float) -> 
     between these two.
     """
     curves: list[NDArray] = [lda.history_["held_out_log_likelihood"] for lda in fits]
-    best, worst = max(curve.max() for curve in curves), min(curve[-1] for curve in curves)
+    best = max(curve.max() for curve in curves)
+    worst = min(curve[-1] for curve in curves)
     return worst - below * (best - worst), best + above * (best - worst)

@@ -59,13 +59,14 @@ EVALUATION = dict(n_draws=500, n_reverse=2000)
 
 def densities(energy: Energy, transitions: Sequence[int], n_transitions: int) -> list[NDArray]:
     """The targets of these transitions on a grid, normalised."""
-    z, found = grid(energy), []
+    z = grid(energy)
+    masses_by_layer = []
     for t in transitions:
         alpha = t / n_transitions
         log_f = alpha * energy(z) + (1 - alpha) * standard_log_density(z)
         mass = log_f.flatten().softmax(dim=0).reshape(log_f.shape)
-        found.append((mass / cell(energy)).numpy())
-    return found
+        masses_by_layer.append((mass / cell(energy)).numpy())
+    return masses_by_layer
 
 
 def table(fits: dict[str, HierarchicalPosterior], energy: Energy) -> str:

@@ -99,15 +99,15 @@ def table(title: str, fits: dict[str, list[TemperedLDA]]) -> str:
     return markdown([title.translate(plain), "held out a word", "ELBO a word, T = 1"], rows)
 
 
-def draw(found: dict[str, dict[str, list[TemperedLDA]]]) -> Any:
+def draw(fits_by_title: dict[str, dict[str, list[TemperedLDA]]]) -> Any:
     """Held-out curves of all figures, on one scale."""
     figure, axes = plt.subplots(1, 3, figsize=(16, 4.6), sharey=True, layout="constrained")
-    for ax, (title, fits) in zip(axes, found.items(), strict=True):
+    for ax, (title, fits) in zip(axes, fits_by_title.items(), strict=True):
         plot_learning_curves(fits, ax=ax)
         ax.set(title=title, ylabel="")
         ax.legend(loc="lower right")
     axes[0].set_ylabel("held-out log-likelihood a word")
-    all_fits = [lda for fits in found.values() for each in fits.values() for lda in each]
+    all_fits = [lda for fits in fits_by_title.values() for each in fits.values() for lda in each]
     axes[0].set_ylim(*held_out_limits(all_fits, 1.5, 0.1))
     return figure
 
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         learning_offset=arguments.offset,
         n_jobs=arguments.jobs,
     )
-    found: dict[str, dict[str, list[TemperedLDA]]] = {}
+    fits_by_title: dict[str, dict[str, list[TemperedLDA]]] = {}
     done: dict[Temperature, list[TemperedLDA]] = {}  # plain inference is in all panels
     compared = panels(arguments.lengths, arguments.length, arguments.starts, arguments.shape)
     for title, temperatures in compared.items():
@@ -145,9 +145,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                     fit(problem, temperature, POINTS, **settings, random_state=seed)
                     for seed in range(arguments.seeds)
                 ]
-        found[title] = {name: done[temperature] for name, temperature in temperatures.items()}
-        print(table(title, found[title]), end="\n\n")
-    save(draw(found), arguments.output)
+        fits_by_title[title] = {
+            name: done[temperature] for name, temperature in temperatures.items()
+        }
+        print(table(title, fits_by_title[title]), end="\n\n")
+    save(draw(fits_by_title), arguments.output)
 
 
 if __name__ == "__main__":

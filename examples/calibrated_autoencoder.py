@@ -60,7 +60,8 @@ N_COMPONENTS = 40
 NETWORK: dict[str, Any] = dict(
     units="gated-elu", hidden=(300, 300), transition_hidden=300, annealing=0.2
 )
-N_TEST, N_SCORED = 10_000, 1000
+N_TEST = 10_000
+N_SCORED = 1000
 POINTS = 20  # scores along a fit
 SHOWN = 5  # test images whose chains are drawn
 
@@ -91,7 +92,8 @@ def configurations(n_transitions: int) -> dict[str, dict[str, float]]:
 
 def layers(vae: VariationalAutoencoder, X: NDArray[np.float32]) -> NDArray[np.float32]:
     """Probabilities of the pixels by a draw of each layer of the chain of each image."""
-    network, x = vae.network_, torch.as_tensor(X)
+    network = vae.network_
+    x = torch.as_tensor(X)
     with torch.no_grad():
         context = network.encoder(x)
         if network.chain is None:
@@ -108,14 +110,14 @@ def run(digits: Digits, kind: dict[str, Any], seed: int, n: int, n_draws: int) -
     vae = VariationalAutoencoder(
         N_COMPONENTS, max_iter=n, callback=watch, random_state=seed, **NETWORK, **kind
     ).fit(digits.train)
-    names = ("step", "test")
+    steps, test_elbos = recorded(vae.history_, "step", "test")
     return {
         "train": float(vae.score(digits.train[:N_TEST])),
         "test": float(vae.score(digits.test)),
         "scored": float(np.mean(vae.elbo(scored, n_draws=20))),
         "log_p": float(np.mean(vae.score_samples(scored, n_draws=n_draws))),
         "seconds": float(vae.history_["seconds"][-1]),
-        "curve": dict(zip(names, recorded(vae.history_, *names), strict=True)),
+        "curve": {"step": steps, "test": test_elbos},
         "layers": np.round(255 * layers(vae, digits.test[:SHOWN])).astype(int).tolist(),
     }
 
@@ -146,7 +148,8 @@ def draw(runs: list[Run], digits: Digits) -> Any:
     figure = pyplot.figure(figsize=(11, 6.6), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[1, 1.05])
     curves, bounds, gaps = above.subplots(1, 3)
-    names, last = list(methods), []
+    names = list(methods)
+    last = []
     for number, (name, mine) in enumerate(methods.items()):
         color = f"C{number}"
         for one in mine:
@@ -158,8 +161,8 @@ def draw(runs: list[Run], digits: Digits) -> Any:
             bounds.plot(-one["scored"], number, "o", color=color)
             bounds.plot(-one["log_p"], number, "|", color=color, markersize=14)
             gaps.plot(one["train"] - one["test"], number, "o", color=color)
-    room = max(last) - min(last)
-    curves.set_ylim(min(last) - 0.3 * room - 0.5, max(last) + 2 * room + 5)
+    span = max(last) - min(last)
+    curves.set_ylim(min(last) - 0.3 * span - 0.5, max(last) + 2 * span + 5)
     curves.set(xlabel="iteration", ylabel="test -ELBO (nats)", title="Each seed")
     curves.legend(loc="upper right")
     for ax, title in ((bounds, "Test: -log p (bars), -ELBO (dots)"), (gaps, "Generalisation gap")):
@@ -192,7 +195,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_argument("--full", action="store_true", help="20,000 iterations and 3 seeds")
     arguments = parse(options, argv, iterations=20_000, seeds=3, draws=500)
     at_least_one(options, arguments, ("seeds", "iterations", "draws", "transitions"))
-    digits, iterations = load(), arguments.iterations
+    digits = load()
+    iterations = arguments.iterations
     runs = Runs(arguments.results)
     about = {"iterations": iterations}
     for seed in range(arguments.seeds):

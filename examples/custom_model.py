@@ -77,7 +77,8 @@ class PoissonMixture:
 
     def elbo(self, x: np.ndarray) -> float:
         local = self.local_step(Batch(x, slice(0, len(x))), UNTEMPERED)
-        (p_alpha, p_a, p_s), (alpha, a, s) = self.prior, self.posterior
+        p_alpha, p_a, p_s = self.prior
+        alpha, a, s = self.posterior
         log_w, log_rate, rate = self.expectations()
         kl = gammaln(alpha.sum()) - gammaln(p_alpha.sum())
         kl += np.sum(gammaln(p_alpha) - gammaln(alpha))
@@ -105,11 +106,15 @@ def main(n_starts: int = 20, n_steps: int = 100) -> dict[str, float]:
             optimise(model, x, planned, Monitor(), n_samples=len(x), n_passes=n_steps)
             reached[name].append(model.elbo(x) / len(x))
     best = max(max(values) for values in reached.values())
-    found = {name: float(np.mean(np.array(v) > best - 0.01)) for name, v in reached.items()}
+    shares_at_best = {
+        name: float(np.mean(np.array(v) > best - 0.01)) for name, v in reached.items()
+    }
     print(f"{n_starts} starts, true rates {rates}, ELBO a datum")
     for name, values in reached.items():
-        print(f"{name:24s} mean {np.mean(values):.4f}, best optimum found {found[name]:.0%}")
-    return found
+        print(
+            f"{name:24s} mean {np.mean(values):.4f}, best optimum found {shares_at_best[name]:.0%}"
+        )
+    return shares_at_best
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ from numpy.typing import NDArray
 from annealvi.datasets import load_images
 from annealvi.deep import ProximityPenalty, VariationalAutoencoder
 
-N_TRAIN, N_WATCHED, TEST_SEED = 50_000, 1000, 12_346
+N_TRAIN = 50_000
+N_WATCHED = 1000
+TEST_SEED = 12_346
 MAGNITUDES = [1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5]
 POINTS = 25  # scores along a fit
 SIDE = 4  # samples are shown in a square
@@ -87,7 +89,8 @@ def fit(
     digits: Digits, k: float, seed: int, iterations: int, average: str
 ) -> VariationalAutoencoder:
     """Fit once; k = 0 is plain variational inference."""
-    validation, train = digits.validation[:N_WATCHED], digits.train[: 10 * N_WATCHED]
+    validation = digits.validation[:N_WATCHED]
+    train = digits.train[: 10 * N_WATCHED]
 
     def measure(vae: VariationalAutoencoder) -> dict[str, float]:
         dead = np.concatenate(list(vae.dead_units(train).values()))
@@ -176,7 +179,8 @@ def draw(runs: list[Run], shape: tuple[int, int]) -> Any:
     last = []
     for number, (method, mine) in enumerate(methods.items()):
         for i, one in enumerate(mine):
-            curve, style = one["curve"], dict(color=f"C{number}", label=method if i == 0 else None)
+            curve = one["curve"]
+            style = dict(color=f"C{number}", label=method if i == 0 else None)
             curves.plot(curve["step"], -np.array(curve["validation"]), **style)
             dead.plot(curve["step"], 100 * np.array(curve["dead"]), **style)
             last.append(-curve["validation"][-1])
@@ -216,8 +220,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse(options, argv, iterations=50_000, seeds=3)
     if min(arguments.seeds, arguments.iterations) < 1 or arguments.magnitude <= 0:
         options.error("--seeds and --iterations must be at least 1, --magnitude positive")
-    digits, iterations = load(), arguments.iterations
-    k, average = arguments.magnitude, arguments.average
+    digits = load()
+    iterations = arguments.iterations
+    k = arguments.magnitude
+    average = arguments.average
     if arguments.choose:
         k = choose(digits, max(1, iterations // 10), average)
     runs = Runs(arguments.results)

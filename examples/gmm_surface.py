@@ -37,7 +37,9 @@ from annealvi import Annealed, TemperedGaussianMixture
 from annealvi.model import Batch, Form, Tempering
 from annealvi.models.gmm import GMM
 
-WEIGHTS, TRUE_MEANS, PRIOR_VARIANCE = np.array([0.3, 0.7]), np.array([4.0, -4.0]), 10.0
+WEIGHTS = np.array([0.3, 0.7])
+TRUE_MEANS = np.array([4.0, -4.0])
+PRIOR_VARIANCE = 10.0
 #: Enough for the means to follow the optimum where it moves fast, below T = 15.
 ITERATIONS = 5000
 #: Both fits start here, nearer to the worse optimum, in which each mean has the other's data.
@@ -104,7 +106,7 @@ def optima(heights: NDArray) -> tuple[NDArray, NDArray]:
         for j in (-1, 0, 1)
         if (i, j) != (0, 0)
     ]
-    rows, columns = np.nonzero(np.all([inner > other for other in around], axis=0))
+    rows, columns = np.nonzero(np.all([inner > neighbour for neighbour in around], axis=0))
     return rows + 1, columns + 1
 
 
@@ -120,7 +122,8 @@ class Fits:
     """
 
     def __init__(self, form: Form, resolution: int) -> None:
-        self.X, self.form = draw_data(), form
+        self.X = draw_data()
+        self.form = form
         annealed = Annealed(start=100.0, length=0.9, shape="linear", form=form)
         self.plain, self.plain_path = path(self.X, 1.0, 100)
         self.hot, self.hot_path = path(self.X, annealed, ITERATIONS)
@@ -170,9 +173,9 @@ def animate(fits: Fits, output: str, n_frames: int) -> None:
     def frame(T: float) -> None:
         right.clear()
         n_optima = fits.draw(right, T, ("annealed",))
-        found = f"{n_optima} optim{'um' if n_optima == 1 else 'a'}"
+        count = f"{n_optima} optim{'um' if n_optima == 1 else 'a'}"
         end = f"annealed, ends at {fits.hot.lower_bound_:.2f} per datum"
-        right.set(title=end if T == 1 else f"annealed, T = {T:.1f}: {found}")
+        right.set(title=end if T == 1 else f"annealed, T = {T:.1f}: {count}")
         right.legend(loc="upper right", fontsize=9)
         thermometer(scale, T, 25)
 
@@ -200,8 +203,8 @@ def main(argv: Sequence[str] | None = None) -> tuple[Any, Any]:
         1, len(temperatures), figsize=(3.4 * len(temperatures), 4.3), sharey=True, squeeze=False
     )
     for ax, T in zip(axes[0], temperatures, strict=True):
-        found = fits.draw(ax, T)
-        print(f"T = {T:5.1f}: {found} local optim{'um' if found == 1 else 'a'}")
+        n_optima = fits.draw(ax, T)
+        print(f"T = {T:5.1f}: {n_optima} local optim{'um' if n_optima == 1 else 'a'}")
     axes[0, 0].set_ylabel("$m_1$")
     handles, labels = axes[0, -1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False)

@@ -106,8 +106,8 @@ def listing(corpus: Corpus, rows: NDArray, temperatures: NDArray, n_words: int =
     for row in rows:
         document = corpus.X[[row]]
         telling = document.data * rarity[document.indices]
-        most = document.indices[np.argsort(-telling, kind="stable")[:n_words]]
-        words = " ".join(corpus.words[most])
+        top_words = document.indices[np.argsort(-telling, kind="stable")[:n_words]]
+        words = " ".join(corpus.words[top_words])
         said = corpus.describe(row)[:24]
         lines.append(f"{temperatures[row]:6.2f}{document.sum():6.0f}  {said:<24}  {words}")
     return "\n".join(lines)

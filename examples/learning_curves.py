@@ -64,7 +64,9 @@ LENGTHS = (0.01, 0.1, 1.0)  # t_A, in passes
 METHODS: dict[str, Temperature] = {
     "plain (SVI)": Fixed(1),
     **{
-        f"annealed, {t:g} pass{'es' * (t != 1)} (AVI)": Annealed(START, passes=t, shape="linear")
+        f"annealed, {t:g} pass{'' if t == 1 else 'es'} (AVI)": Annealed(
+            START, passes=t, shape="linear"
+        )
         for t in LENGTHS
     },
     "learned T as printed (VT)": Variational.as_printed(),

@@ -75,7 +75,9 @@ from annealvi.deep.hvi import (
 from annealvi.deep.objectives import hvi_elbo, importance_weighted, loss_calibrated
 from annealvi.deep.training import Noise, Outcome, Trainer
 
-WIDTH, TEST, SCORED = 64, 20_000, 2_000
+WIDTH = 64
+TEST = 20_000
+SCORED = 2_000
 #: With less noise of the data the grid over z is too coarse.
 LEAST_NOISE = 0.005
 DRAWS = {"IW, 500 draws": 500, "IW, 100 draws": 100}
@@ -85,11 +87,15 @@ STARTS: dict[str, dict[str, Any]] = {"usual": {}, "identity": NEAR_IDENTITY}
 #: b at the start: a standard deviation of 1.
 SPREAD = inverse_softplus(1.0 - LEAST_SIGMA)
 #: Cells of the grid over z, and half its length.
-CELLS, EXTENT = 2001, 5.0
+CELLS = 2001
+EXTENT = 5.0
 #: Cells of the pictures of densities, in each direction, and half their side.
-BINS, SIDE = 100, 1.6
+BINS = 100
+SIDE = 1.6
 POINT = (0.1, -1.0)  # the x whose posterior is drawn
-BLUE, ORANGE = "#0072B2", "#D55E00"  # of the palette of Okabe and Ito
+# of the palette of Okabe and Ito
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
 TITLES = {
     "data": "the data",
     "IW, 500 draws": "importance weights,\n500 draws",
@@ -109,8 +115,13 @@ def circle(z: Tensor) -> Tensor:
 
 def network(n_in: int, n_out: int) -> nn.Sequential:
     """Two hidden layers."""
-    hidden = (nn.Linear(n_in, WIDTH), nn.ELU(), nn.Linear(WIDTH, WIDTH), nn.ELU())
-    return nn.Sequential(*hidden, nn.Linear(WIDTH, n_out))
+    return nn.Sequential(
+        nn.Linear(n_in, WIDTH),
+        nn.ELU(),
+        nn.Linear(WIDTH, WIDTH),
+        nn.ELU(),
+        nn.Linear(WIDTH, n_out),
+    )
 
 
 class Base(nn.Module):
@@ -133,7 +144,8 @@ class Model(nn.Module):
     def __init__(self, n_transitions: int | None, start: dict[str, Any]) -> None:
         super().__init__()
         self.spread = network(1, 2)
-        self.encoder, self.chain = None, None
+        self.encoder = None
+        self.chain = None
         if n_transitions is not None:
             self.encoder = network(2, WIDTH)
             sizes = dict(hidden=WIDTH, context=WIDTH)
@@ -176,15 +188,18 @@ def objective(
     method: str, model: Model, noise: Noise, options: argparse.Namespace
 ) -> Callable[[Tensor | None, int], Outcome]:
     """What a step minimises, on new data each time."""
-    batch, a = options.batch, {"AVO": options.calibration, ELBO_ONLY: 0.5}.get(method, 0.0)
+    batch = options.batch
+    a = {"AVO": options.calibration, ELBO_ONLY: 0.5}.get(method, 0.0)
 
     def weighted(rows: Tensor | None, step: int) -> Outcome:
-        x, z = data(batch, noise, options.noise), noise.normal(DRAWS[method], batch, 1)
+        x = data(batch, noise, options.noise)
+        z = noise.normal(DRAWS[method], batch, 1)
         bound = importance_weighted(model.log_likelihood(x, z)).mean()
         return Outcome(-bound, bound)
 
     def layered(rows: Tensor | None, step: int) -> Outcome:
-        x, chain = data(batch, noise, options.noise), model.chain
+        x = data(batch, noise, options.noise)
+        chain = model.chain
         assert chain is not None
         assert model.encoder is not None
         annealed = a > 0 and noise.coin(a)
@@ -202,7 +217,7 @@ def objective(
     return weighted if method in DRAWS else layered
 
 
-class Result(NamedTuple):
+class Evaluated(NamedTuple):
     """A model, and what the table says of it; the gap is NaN where there is no q."""
 
     model: Model
@@ -218,10 +233,11 @@ def of_test(noise: float) -> tuple[Tensor, Tensor]:
     return test, log_marginal(of_data(noise), test)
 
 
-def fit(method: str, seed: int, options: argparse.Namespace) -> Result:
+def fit(method: str, seed: int, options: argparse.Namespace) -> Evaluated:
     """Learn a model and look at it on the grid."""
     torch.manual_seed(seed)
-    noise, (test, log_p_data) = Noise(seed), of_test(options.noise)
+    noise = Noise(seed)
+    test, log_p_data = of_test(options.noise)
     n_transitions = {**dict.fromkeys(DRAWS), "VAE": 0}.get(method, options.transitions)
     model = Model(n_transitions, STARTS[options.start])
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -229,17 +245,18 @@ def fit(method: str, seed: int, options: argparse.Namespace) -> Result:
     Trainer(model, optimiser, noise).run(objective(method, model, noise, options), options.steps)
     seconds = time.process_time() - begun
     log_p = log_marginal(model.log_likelihood, test)
-    kl, gap = float((log_p_data - log_p).mean()), math.nan
+    kl = float((log_p_data - log_p).mean())
+    gap = math.nan
     if model.chain is not None:
         x = test[:SCORED]
         with torch.no_grad():
             path = model.chain(model.chain.draw_noise(SCORED, noise), context=model.encoder(x))
             elbo = hvi_elbo(model.chain, path, lambda z: model.log_joint(x, z))
         gap = float((log_p[:SCORED] - elbo).mean())
-    return Result(model, kl, gap, seconds)
+    return Evaluated(model, kl, gap, seconds)
 
 
-def draw(results: dict[str, Result], noise: float) -> Any:
+def draw(results: dict[str, Evaluated], noise: float) -> Any:
     """The density that each method learned, and its posterior at a point beside the true one."""
     known = {"data": of_data(noise)}
     known |= {method: result.model.log_likelihood for method, result in results.items()}
@@ -247,13 +264,15 @@ def draw(results: dict[str, Result], noise: float) -> Any:
         2, len(known), figsize=(2 * len(known), 4.8), layout="constrained", sharey="row"
     )
     centres = SIDE * (2 * torch.arange(BINS) + 1 - BINS) / BINS
-    cells, z = torch.cartesian_prod(centres, centres), np.linspace(-EXTENT, EXTENT, CELLS)
+    cells = torch.cartesian_prod(centres, centres)
+    z = np.linspace(-EXTENT, EXTENT, CELLS)
     for (above, below), (name, of) in zip(axes.T, known.items(), strict=True):
         density = log_marginal(of, cells).exp().reshape(BINS, BINS).numpy()
         joint = on_grid(of, torch.tensor([POINT]))[0]
         posterior = torch.softmax(joint, dim=0).numpy() * (CELLS - 1) / (2 * EXTENT)
         if name == "data":
-            largest, truth = density.max(), posterior
+            largest = density.max()
+            truth = posterior
         extent = (-SIDE, SIDE, -SIDE, SIDE)
         above.imshow(density.T, origin="lower", extent=extent, vmax=largest, cmap="Blues")
         above.plot(*POINT, "o", color=ORANGE, markersize=5)
@@ -287,7 +306,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error("--calibration must be in (0, 1]")
     if not options.noise >= LEAST_NOISE:
         parser.error(f"--noise must be at least {LEAST_NOISE:g}, for the grid over z")
-    first: dict[str, Result] = {}
+    first: dict[str, Evaluated] = {}
     rows = []
     for method in METHODS:
         results = [fit(method, seed, options) for seed in range(options.seeds)]

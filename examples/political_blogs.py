@@ -51,17 +51,18 @@ def table_of_topics(summary: Any) -> str:
 
 def table_of_sides(summary: Any, effects: Any) -> str:
     """How much more of each topic liberal blogs have."""
-    found = effects.contrast({"rating": "Liberal"}, {"rating": "Conservative"})
+    differences = effects.contrast({"rating": "Liberal"}, {"rating": "Conservative"})
     rows = [
         [summary.labels[row.topic], f"{row.estimate:+.3f}", interval(row)]
-        for row in found.sort_values("estimate", ascending=False).itertuples()
+        for row in differences.sort_values("estimate", ascending=False).itertuples()
     ]
     return markdown(["topic", "liberal minus conservative", "95% interval"], rows)
 
 
 def table_of_words(summary: Any, rating: Any) -> str:
     """The words that each side uses more, in the topics whose words differ most."""
-    rows, best = [], []
+    rows = []
+    best = []
     for k in range(len(summary.topics)):
         words = summary.words_by_group(k, rating, n=6)
         best.append((words.z.max(), k, words))

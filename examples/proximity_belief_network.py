@@ -91,7 +91,10 @@ STARTS: dict[str, dict[str, float]] = {
     "bad": {"initial_weight": -10.0, "initial_prior": 0.001},
 }
 #: The settings of the paper's code.
-PAPER_WEIGHT, PAPER_RATE, PAPER_STEPS, PAPER_DRAWS = -100.0, 1e-3, 4_000_000, 5000
+PAPER_WEIGHT = -100.0
+PAPER_RATE = 1e-3
+PAPER_STEPS = 4_000_000
+PAPER_DRAWS = 5000
 PAPER_GAMMAS = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-20, 1e-30)
 #: Magnitudes on digits.
 MAGNITUDES: Magnitudes = {"k0 = ELBO": (None, 1e-10), "k0 = 10": (10.0, 1e-5)}
@@ -102,7 +105,9 @@ STATISTICS = {
 }
 NAMES = [PLAIN, ANNEALED, *STATISTICS]
 BATCH = 20
-POINTS, N_WATCHED = 25, 500  # scores along a fit, and validation images of each
+# scores along a fit, and validation images of each
+POINTS = 25
+N_WATCHED = 500
 
 
 def load(name: str) -> Images:
@@ -150,7 +155,8 @@ def run(
         options = {name: value for name, value in options.items() if name != "initial_weight"}
     once = network(PLAIN, start, 0.0, **(options | {"max_iter": 1})).fit(train)
     sbn = network(method, start, once.history_["elbo"][0], magnitudes, average, **options)
-    watched, n_steps = validation[:N_WATCHED], int(options["max_iter"])
+    watched = validation[:N_WATCHED]
+    n_steps = int(options["max_iter"])
     watch = watcher(n_steps, POINTS, lambda fitted: {"validation": fitted.score(watched)})
     sbn.set_params(callback=watch).fit(train)
     steps, curve = recorded(sbn.history_, "step", "validation")
@@ -192,7 +198,9 @@ def table(runs: list[Run], methods: Iterable[str]) -> str:
 
 def chosen(runs: list[Run], magnitudes: Magnitudes) -> str:
     """What each method reached with the magnitude that is best on the validation images."""
-    head, rows, starts = ["method"], [], started(runs)
+    head = ["method"]
+    rows = []
+    starts = started(runs)
     for start in starts:
         head += [f"{start} start", "ELBO", "log p"]
     for name in NAMES:
@@ -235,8 +243,8 @@ def draw(runs: list[Run], magnitudes: Magnitudes) -> Any:
                     if i == 0:
                         mean = np.mean([c["curve"] for c in curves], axis=0)
                         ax.plot(one["steps"], mean, color=colour, lw=2, label=name)
-            room = max(max(ends) - min(ends), 1.0)  # early values are far below
-            ax.set_ylim(max(ends) - 2.5 * room, max(ends) + 0.15 * room)
+            span = max(max(ends) - min(ends), 1.0)  # early values are far below
+            ax.set_ylim(max(ends) - 2.5 * span, max(ends) + 0.15 * span)
             ax.set(xlabel="iteration", title=f"{start} start, {k}")
         row[0].set_ylabel("validation ELBO (nats an image)")
     legend_below(figure, axes.flat, ncols=5)
@@ -284,7 +292,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         "initial_weight": arguments.initial_weight,
         "device": arguments.device,
     }
-    kept, methods, magnitudes = Runs(arguments.results), arguments.methods, arguments.magnitudes
+    kept = Runs(arguments.results)
+    methods = arguments.methods
+    magnitudes = arguments.magnitudes
     about = {name: getattr(arguments, name) for name in ("data", "layers", "iterations", "average")}
     for seed in range(arguments.seeds):
         for start in arguments.starts:
@@ -292,9 +302,16 @@ def main(argv: Sequence[str] | None = None) -> None:
                 key = about | {"method": method, "start": start, "seed": seed}
                 if key not in kept:
                     options = settings | {"random_state": seed}
-                    more = arguments.draws, arguments.average, options
-                    found = run(images, method, start, magnitudes, *more)
-                    kept.add(key | found)
+                    result = run(
+                        images,
+                        method,
+                        start,
+                        magnitudes,
+                        arguments.draws,
+                        arguments.average,
+                        options,
+                    )
+                    kept.add(key | result)
     runs = kept.matching(about)
     print(table(runs, method_names(magnitudes, STATISTICS)))
     if magnitudes != MAGNITUDES:

@@ -65,10 +65,12 @@ from torch.nn.functional import logsigmoid
 
 from annealvi.deep import ProximityPenalty
 
-PRIOR_SCALE, RATE = 1.0, 0.05
-BAD_SCALE, BAD_SIGMA = 5.0, 0.01
+PRIOR_SCALE = 1.0
+RATE = 0.05
+BAD_SCALE = 5.0
+BAD_SIGMA = 0.01
 STARTS = ("good", "bad")
-NODES, WEIGHTS = (torch.tensor(part) for part in np.polynomial.hermite_e.hermegauss(32))
+NODES, WEIGHTS = map(torch.tensor, np.polynomial.hermite_e.hermegauss(32))
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
@@ -77,12 +79,14 @@ class Data:
 
     def __init__(self, seed: int) -> None:
         bunch = load_breast_cancer()
-        parts = train_test_split(bunch.data, bunch.target, test_size=1 / 3, random_state=seed)
-        scaler = StandardScaler().fit(parts[0])
-        self.x, self.x_test = (
-            torch.tensor(np.c_[scaler.transform(part), np.ones(len(part))]) for part in parts[:2]
+        train, test, y_train, y_test = train_test_split(
+            bunch.data, bunch.target, test_size=1 / 3, random_state=seed
         )
-        self.y, self.y_test = (torch.tensor(2.0 * part - 1.0) for part in parts[2:])
+        scaler = StandardScaler().fit(train)
+        self.x = torch.tensor(np.c_[scaler.transform(train), np.ones(len(train))])
+        self.x_test = torch.tensor(np.c_[scaler.transform(test), np.ones(len(test))])
+        self.y = torch.tensor(2.0 * y_train - 1.0)
+        self.y_test = torch.tensor(2.0 * y_test - 1.0)
 
 
 def logits(q: Distribution, x: Tensor) -> Tensor:
@@ -122,8 +126,8 @@ def methods(data: Data, gamma: float, average: str) -> dict[str, ProximityPenalt
     penalties: dict[str, ProximityPenalty | None] = {"VI": None, "annealing": None}
     for name, statistic in statistics.items():
         penalties[name] = ProximityPenalty(statistic, **options)
-    own = ProximityPenalty(predictions, distance=smooth, **options)
-    return penalties | {"PVI, predictions, smooth": own}
+    smooth_penalty = ProximityPenalty(predictions, distance=smooth, **options)
+    return penalties | {"PVI, predictions, smooth": smooth_penalty}
 
 
 def begin(start: str, n_weights: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -143,7 +147,9 @@ def fit(
     options: argparse.Namespace,
 ) -> tuple[list[float], float]:
     """Return the ELBO of each step, and the log-likelihood of held-out data at the end."""
-    mean, log_sigma = (part.requires_grad_() for part in begin(start, data.x.shape[1], seed))
+    mean, log_sigma = begin(start, data.x.shape[1], seed)
+    mean.requires_grad_()
+    log_sigma.requires_grad_()
     prior = Normal(torch.zeros_like(mean).detach(), PRIOR_SCALE)
     optimiser = torch.optim.Adam([mean, log_sigma], lr=RATE, betas=(0.9, options.memory))
     n_steps = options.iterations
@@ -157,7 +163,7 @@ def fit(
         if running is not None:
             past = None  # the penalty keeps the average of the statistic itself
             if options.average == "parameters":
-                average, spread = running.follow(torch.cat([mean, log_sigma])).chunk(2)
+                average, spread = running.update_average(torch.cat([mean, log_sigma])).chunk(2)
                 with torch.no_grad():
                     past = running.statistic([(Normal(average, spread.exp()), prior)])
             loss = loss + running(running.statistic([(q, prior)]), step, elbo.detach(), past)
@@ -171,10 +177,9 @@ def fit(
         return path, held_out(Normal(mean, log_sigma.exp()), data)
 
 
-Result = tuple[list[float], float]
-
-
-def table(results: dict[tuple[str, str], list[Result]], names: Sequence[str]) -> str:
+def table(
+    results: dict[tuple[str, str], list[tuple[list[float], float]]], names: Sequence[str]
+) -> str:
     """What the methods reached from each start."""
     head = ["method"]
     for start in STARTS:
@@ -201,7 +206,9 @@ def steps_to(path: list[float], value: float) -> int | None:
     return last if last < len(path) else None
 
 
-def draw(results: dict[tuple[str, str], list[Result]], names: Sequence[str]) -> Any:
+def draw(
+    results: dict[tuple[str, str], list[tuple[list[float], float]]], names: Sequence[str]
+) -> Any:
     """The ELBO along the first seed's fits, one panel a start."""
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     best = max(runs[0][0][-1] for runs in results.values())
@@ -224,16 +231,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_argument("--full", action="store_true", help="3,000 iterations and 5 seeds")
     arguments = parse(options, argv, iterations=3000, seeds=5)
     at_least_one(options, arguments, ("seeds", "iterations"))
-    results: dict[tuple[str, str], list[Result]] = {}
+    results: dict[tuple[str, str], list[tuple[list[float], float]]] = {}
     names: list[str] = []
     for seed in range(arguments.seeds):
         data = Data(seed)
-        given = methods(data, arguments.gamma, arguments.average)
-        names = list(given)
+        penalties = methods(data, arguments.gamma, arguments.average)
+        names = list(penalties)
         for start in STARTS:
-            for name, penalty in given.items():
-                found = fit(data, name, penalty, start, seed, arguments)
-                results.setdefault((name, start), []).append(found)
+            for name, penalty in penalties.items():
+                result = fit(data, name, penalty, start, seed, arguments)
+                results.setdefault((name, start), []).append(result)
     print(table(results, names))
     save(draw(results, names), arguments.output, dpi=110)
 

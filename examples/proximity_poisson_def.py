@@ -133,8 +133,9 @@ def table(runs: list[Run], plain: float) -> str:
 
 def draw(runs: list[Run], plain: float) -> Any:
     """Training ELBO above and perplexity of held-out articles below, one column per k0."""
-    shape = (2, len(MAGNITUDES))
-    figure, axes = pyplot.subplots(*shape, figsize=(11, 8), sharey="row", layout="constrained")
+    figure, axes = pyplot.subplots(
+        2, len(MAGNITUDES), figsize=(11, 8), sharey="row", layout="constrained"
+    )
     for (above, below), k in zip(axes.T, MAGNITUDES, strict=True):
         for number, name in enumerate([PLAIN, ANNEALED, *STATISTICS]):
             mine = of_method(runs, name, k)
@@ -170,7 +171,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     at_least_one(options, arguments, ("seeds", "iterations", "topics"))
     corpus = or_exit(load_corpus, arguments.corpus)
     X = corpus.data[np.random.RandomState(0).permutation(corpus.data.shape[0])]
-    train, test = X[: X.shape[0] * 4 // 5], X[X.shape[0] * 4 // 5 :]
+    train = X[: X.shape[0] * 4 // 5]
+    test = X[X.shape[0] * 4 // 5 :]
     kept = Runs(arguments.results)
     average = arguments.average
     about = {name: getattr(arguments, name) for name in ("corpus", "topics", "iterations")}

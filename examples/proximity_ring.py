@@ -99,7 +99,8 @@ def swept(model: BernoulliFactorModel, theta: NDArray, means: NDArray) -> NDArra
 
 def coordinate_ascent(X: NDArray, starts: NDArray) -> tuple[NDArray, NDArray]:
     """Sweeps over q in turn with the exact M-step, with point components."""
-    model, means = BernoulliFactorModel(X), starts[:, :, None]
+    model = BernoulliFactorModel(X)
+    means = starts[:, :, None]
     theta = np.zeros((len(starts), 2, len(X)))
     for _ in range(SWEEPS):
         theta = swept(model, theta, means)
@@ -111,7 +112,9 @@ def tempered(temperature: Any) -> Method:
     """TemperedFMM from each start, with a prior as broad as the ring."""
 
     def run(X: NDArray, starts: NDArray) -> tuple[NDArray, NDArray]:
-        model, ends, elbos = BernoulliFactorModel(X), [], []
+        model = BernoulliFactorModel(X)
+        ends = []
+        elbos = []
         for start in starts:
             fmm = TemperedFMM(
                 2,
@@ -137,7 +140,7 @@ def methods(full: bool, n_steps: int, average: str) -> dict[str, tuple[str, Meth
     plain = min(n_steps, 4000)
     vi: dict[str, Any] = dict(magnitude=0.0, n_steps=plain)
     pvi: dict[str, Any] = dict(n_steps=n_steps, average=average)
-    found: dict[str, tuple[str, Method]] = {
+    methods_by_name: dict[str, tuple[str, Method]] = {
         "VI, gradient .001": (
             f"{plain}",
             gradient(optimizer="gradient", learning_rate=1e-3, **vi),
@@ -160,8 +163,8 @@ def methods(full: bool, n_steps: int, average: str) -> dict[str, tuple[str, Meth
             "PVI, entropy, Algorithm 1": dict(method="inner", n_inner=5, **pvi),
         }
         for name, options in slow.items():
-            found[name] = (str(options["n_steps"]), gradient(**options))
-    found |= {
+            methods_by_name[name] = (str(options["n_steps"]), gradient(**options))
+    methods_by_name |= {
         "coordinate ascent": (f"{SWEEPS}", coordinate_ascent),
         "TemperedFMM, plain": (f"{SWEEPS}", tempered(1)),
         "TemperedFMM, annealed": (
@@ -170,7 +173,7 @@ def methods(full: bool, n_steps: int, average: str) -> dict[str, tuple[str, Meth
         ),
         "TemperedFMM, Proximity": (f"{SWEEPS}", tempered(Proximity())),
     }
-    return found
+    return methods_by_name
 
 
 def near(means: NDArray) -> NDArray[np.bool_]:
@@ -196,7 +199,8 @@ def draw(starts: NDArray, ends: dict[str, NDArray]) -> Any:
     for ax, (name, title) in zip(axes.flat, SHOWN.items(), strict=True):
         back = near(ends[name])
         for arrived, colour in ((False, "#c44e52"), (True, "#4c72b0")):
-            begin, end = starts[back == arrived], ends[name][back == arrived]
+            begin = starts[back == arrived]
+            end = ends[name][back == arrived]
             ax.quiver(
                 *begin.T,
                 *(end - begin).T,
@@ -250,7 +254,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, list[int]]:
         n_seeds = 3 if arguments.full else 1
     if min(n_starts, n_seeds, arguments.steps) < 1:
         parser.error("--starts, --seeds and --steps must be at least 1")
-    starts, data = ring(n_starts), [make_data(seed) for seed in range(n_seeds)]
+    starts = ring(n_starts)
+    data = [make_data(seed) for seed in range(n_seeds)]
     first: dict[str, NDArray] = {}
     counts: dict[str, list[int]] = {}
     print(
@@ -268,8 +273,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, list[int]]:
         counts[name] = [int(np.count_nonzero(near(means))) for means, _ in results]
         first[name] = results[0][0]
         median = np.median(np.concatenate([elbo for _, elbo in results]))
-        found = ", ".join(map(str, counts[name]))
-        print(f"| {name} | {steps} | {found} | {median:.1f} | {seconds:.1f} |", flush=True)
+        n_found = ", ".join(map(str, counts[name]))
+        print(f"| {name} | {steps} | {n_found} | {median:.1f} | {seconds:.1f} |", flush=True)
     save(draw(starts, first), arguments.output)
     return counts
 

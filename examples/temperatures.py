@@ -47,7 +47,8 @@ class Watch:
     """A callback that records the learning curve and counts its own time."""
 
     def __init__(self, held_out: Any) -> None:
-        self.curve, self.seconds = HeldOut(held_out), 0.0
+        self.curve = HeldOut(held_out)
+        self.seconds = 0.0
 
     def __call__(self, estimator: TemperedLDA, monitor: Any) -> None:
         start = time.perf_counter()
@@ -67,11 +68,11 @@ def fit(estimator: Any, train: Any, held_out: Any, watch: Watch | None = None) -
     }
 
 
-def row(name: str, fits: Sequence[Any], found: Sequence[dict[str, float]]) -> list[str]:
+def row(name: str, fits: Sequence[Any], scores: Sequence[dict[str, float]]) -> list[str]:
     """A row of the table."""
     pairs = [topic_stability(*pair) for pair in combinations(fits, 2)]
-    held_out, npmi = ([one[measure] for one in found] for measure in ("held out", "NPMI"))
-    seconds = f"{np.mean([one['seconds'] for one in found]):.2f}"
+    held_out, npmi = ([one[measure] for one in scores] for measure in ("held out", "NPMI"))
+    seconds = f"{np.mean([one['seconds'] for one in scores]):.2f}"
     stability = f"{np.mean(pairs):.2f}" if pairs else "–"
     return [name, mean_and_sd(held_out, 3), mean_and_sd(npmi, 3), stability, seconds]
 
@@ -85,17 +86,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train, held_out = train_test_split(load_arxiv_abstracts().data, test_size=300, random_state=0)
 
     fits: dict[str, list[TemperedLDA]] = {}
-    rows, ends = [], {}
+    rows = []
+    ends = {}
     for name, parameters in METHODS.items():
-        found = []
+        scores = []
         fits[name] = []
         for seed in range(options.seeds):
             watch = Watch(held_out)
             lda = TemperedLDA(TOPICS, **parameters, random_state=seed, callback=watch)
-            found.append(fit(lda, train, held_out, watch))
+            scores.append(fit(lda, train, held_out, watch))
             fits[name].append(lda)
-        rows.append(row(name, fits[name], found))
-        ends[name] = [np.mean([one[what] for one in found]) for what in ("seconds", "held out")]
+        rows.append(row(name, fits[name], scores))
+        ends[name] = [np.mean([one[what] for one in scores]) for what in ("seconds", "held out")]
     theirs = LatentDirichletAllocation(TOPICS, learning_method="online", random_state=0)
     rival = fit(theirs, train, held_out)
     rows.append(row("scikit-learn, one seed", [theirs], [rival]))

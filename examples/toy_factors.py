@@ -96,8 +96,8 @@ def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
     curves, temperatures = above.subplots(1, 2)
     plot_learning_curves(fits, value="lower_bound", over="step", ax=curves)
     ends = [fmm.lower_bound_ for fmms in fits.values() for fmm in fmms]
-    room = max(ends) - min(ends)
-    curves.set_ylim(min(ends) - 0.6 * room, max(ends) + 0.1 * room)
+    span = max(ends) - min(ends)
+    curves.set_ylim(min(ends) - 0.6 * span, max(ends) + 0.1 * span)
     curves.set(
         xlabel="iteration", ylabel="ELBO a datum at T = 1", title="Each seed (thin) and their mean"
     )
@@ -111,7 +111,8 @@ def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
     temperatures.legend()
 
     axes = below.subplots(1 + len(fits), len(truth))
-    labels, rows = ["truth"], [truth]
+    labels = ["truth"]
+    rows = [truth]
     for method, fmms in fits.items():
         n_found, _ = component_recovery(truth, fmms[0].components_, threshold=FOUND)
         bound = f"ELBO {fmms[0].lower_bound_:.2f}"

@@ -58,8 +58,11 @@ from annealvi.inference import Monitor
 from annealvi.plot import plot_components, plot_learning_curves, plot_temperature
 from annealvi.temperature import Temperature
 
-N_IMAGES, N_HELD_OUT, SPLIT_SEED = 2000, 500, 0
-K, VARIANCE = 40, 0.5
+N_IMAGES = 2000
+N_HELD_OUT = 500
+SPLIT_SEED = 0
+K = 40
+VARIANCE = 0.5
 LONGEST = 50  # iterations of annealing
 EVERY = 4  # iterations from one held-out score to the next
 DEAD = 0.05  # the root mean square pixel below which a component counts as empty
@@ -170,8 +173,8 @@ def draw(fits: dict[str, list[TemperedFMM]], shape: tuple[int, int]) -> Any:
     curves, temperatures = panels[0].subplots(1, 2)
     plot_learning_curves(fits, over="step", ax=curves)
     ends = [fmm.history_["held_out_log_likelihood"][-1] for fmms in fits.values() for fmm in fmms]
-    room = max(max(ends) - min(ends), 0.01)
-    curves.set_ylim(min(ends) - room, max(ends) + 0.5 * room)
+    span = max(max(ends) - min(ends), 0.01)
+    curves.set_ylim(min(ends) - span, max(ends) + 0.5 * span)
     curves.set(xlabel="iteration", ylabel="log-likelihood a hidden pixel", title="Held-out faces")
     curves.get_legend().remove()  # the one beside it has the same colours
     for method, fmms in fits.items():
@@ -181,9 +184,9 @@ def draw(fits: dict[str, list[TemperedFMM]], shape: tuple[int, int]) -> Any:
     temperatures.minorticks_off()
     temperatures.legend()
 
-    found = {method: fmms[0].components_ for method, fmms in fits.items()}
-    limit = float(np.quantile(np.abs(np.stack(list(found.values()))), 0.995)) or 1.0
-    for panel, (method, components) in zip(panels[1:], found.items(), strict=True):
+    components_by_method = {method: fmms[0].components_ for method, fmms in fits.items()}
+    limit = float(np.quantile(np.abs(np.stack(list(components_by_method.values()))), 0.995)) or 1.0
+    for panel, (method, components) in zip(panels[1:], components_by_method.items(), strict=True):
         longest_first = np.argsort(-np.sum(components**2, axis=1))
         axes = panel.subplots(2, n_columns, gridspec_kw=dict(wspace=0.02, hspace=0.02))
         plot_components(components[longest_first], shape, axes=axes, limit=limit)

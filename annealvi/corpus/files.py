@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import IO, Any, cast
 
@@ -35,7 +35,7 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
     """Add the name of the file to errors of a parser."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, ImportError):
         raise
     except Exception as error:  # each parser and each compression has its own errors
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
@@ -54,6 +54,15 @@ def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
         packed = stream.read(len(GZIP)) == GZIP
         stream.seek(0)
         yield cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream
+
+
+def decoded(content: bytes, encodings: str) -> str:
+    """Decode a file by the first of the `encodings`, separated by commas, that fits."""
+    *preferred, final = encodings.split(",")
+    for encoding in preferred:
+        with suppress(UnicodeDecodeError):
+            return content.decode(encoding)
+    return content.decode(final)
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:

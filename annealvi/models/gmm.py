@@ -21,6 +21,8 @@ phi_nk x_n^2.  At inverse temperature b all natural parameters are linear in the
 where E[lambda] = nu/beta and E[lambda (x - mu)^2] = E[lambda] (x - m)^2 + 1/kappa (Bishop, *Pattern
 Recognition and Machine Learning*, 10.2).  With ``form="posterior"`` (Abrol et al. 2014) the priors
 are also raised to the power b, which does not change their families.
+
+All arrays of this module are in double precision.
 """
 
 from __future__ import annotations
@@ -47,15 +49,15 @@ class Natural:
     """The parameters of q or of the prior in which updates are linear."""
 
     #: Parameters of the Dirichlet distribution of the weights.
-    alpha: NDArray[np.float64]
+    alpha: NDArray
     #: Precision of each mean, divided by the precision of its component.
-    kappa: NDArray[np.float64]
+    kappa: NDArray
     #: The product kappa m.
-    shift: NDArray[np.float64]
+    shift: NDArray
     #: Degrees of freedom of the precisions.
-    nu: NDArray[np.float64]
+    nu: NDArray
     #: The sum beta + kappa m^2.
-    square: NDArray[np.float64]
+    square: NDArray
 
     def __add__(self, statistics: Natural) -> Natural:
         pairs = zip(vars(self).values(), vars(statistics).values(), strict=True)
@@ -75,7 +77,7 @@ NATURAL = Schema(
 )
 
 
-def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
+def collect(X: NDArray, phi: NDArray) -> Natural:
     """The statistics of centred data that natural parameters are linear functions of."""
     count = phi.sum(axis=0)
     return Natural(count, count, gemm.product(phi.T, X), count, gemm.product(phi.T, X**2))
@@ -200,13 +202,13 @@ class GMM(Mixture):
     n_components: int
     n_features: int
     _: KW_ONLY
-    alpha: NDArray[np.float64]
-    mean_prior: NDArray[np.float64]
+    alpha: NDArray
+    mean_prior: NDArray
     kappa: float
     nu: float = 1.0
     beta: Any = None
-    known_weights: NDArray[np.float64] | None = None
-    known_covariances: NDArray[np.float64] | None = None
+    known_weights: NDArray | None = None
+    known_covariances: NDArray | None = None
     covariance_type: Literal["diag", "spherical"] = "diag"
     n_samples: int = 0
     #: The last computed log C(T), with the values from which it was computed.
@@ -332,7 +334,7 @@ class GMM(Mixture):
             kl += np.sum(a0 * (special.log(rate) - special.log(rate0)) + a * (rate0 - rate) / rate)
         return -float(kl)
 
-    def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_partition(self, inverse: NDArray) -> NDArray:
         r"""Compute log C(T) exactly, for known precisions.
 
         It equals N [(D/2) log T + log sum_k w_k^b c_k] with c_k = prod_d (sigma_kd / s_d)^(1 - b).
@@ -362,14 +364,14 @@ class GMM(Mixture):
         log_weights = self._expected_log_weights()
         return self.n_samples * self.local_log_partition(log_weights, 1.0 / temperatures)
 
-    def sample_prior(self, rng: np.random.Generator) -> NDArray[np.float64]:
+    def sample_prior(self, rng: np.random.Generator) -> NDArray:
         """Draw log w from its prior, or return the known log w.  C(T) depends only on w."""
         if self.known_weights is not None:
             return special.log(self.known_weights)
         logs = log_gamma_variates(rng, self.alpha, self.alpha.shape)
         return logs - special.log_sum_exp(logs)
 
-    def prior_centre(self) -> NDArray[np.float64]:
+    def prior_centre(self) -> NDArray:
         """log w at the prior's mode if the mode is inside the simplex, else at its mean."""
         return special.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
 
@@ -389,7 +391,7 @@ class GMM(Mixture):
 
     # ---------------------------------------------------------------- new data
 
-    def log_joint(self, X: NDArray) -> NDArray[np.float64]:
+    def log_joint(self, X: NDArray) -> NDArray:
         """Return E log w_k + E log N(x; mu_k, lambda_k), of shape (n_samples, K).
 
         The softmax over k is phi at T = 1.  The log-sum-exp over k is the contribution of each
@@ -398,24 +400,24 @@ class GMM(Mixture):
         return self._log_joint(self._centred(X))
 
     @property
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> NDArray:
         """The expected means E mu, of shape (K, D)."""
         return self.means_centred + self.offset
 
     @property
-    def means_centred(self) -> NDArray[np.float64]:
+    def means_centred(self) -> NDArray:
         """The expected means minus the mean of the training data."""
         return self.posterior.shift / self.posterior.kappa[:, None]
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> NDArray:
         """The expected weights E w, of shape (K,)."""
         if self.known_weights is not None:
             return self.known_weights
         return self.posterior.alpha / self.posterior.alpha.sum()
 
     @property
-    def precisions(self) -> NDArray[np.float64]:
+    def precisions(self) -> NDArray:
         """The expected precisions E lambda, of shape (K, D)."""
         if self.known_covariances is not None:
             return 1.0 / self.known_covariances
@@ -453,10 +455,10 @@ class GMM(Mixture):
             )
         return Natural(hot.alpha + 1 - b, hot.kappa, hot.shift, nu, hot.square)
 
-    def _centred(self, X: NDArray) -> NDArray[np.float64]:
+    def _centred(self, X: NDArray) -> NDArray:
         return np.asarray(X, dtype=np.float64) - self.offset
 
-    def _log_joint(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_joint(self, X: NDArray) -> NDArray:
         """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
         precision = self.precisions
         m = self.means_centred
@@ -465,12 +467,12 @@ class GMM(Mixture):
         linear = gemm.product(X, (precision * m).T)
         return constants + linear - 0.5 * gemm.product(X**2, precision.T)
 
-    def _expected_log_weights(self) -> NDArray[np.float64]:
+    def _expected_log_weights(self) -> NDArray:
         if self.known_weights is not None:
             return special.log(self.known_weights)
         return special.digamma(self.posterior.alpha) - special.digamma(self.posterior.alpha.sum())
 
-    def _log_scales(self) -> NDArray[np.float64]:
+    def _log_scales(self) -> NDArray:
         """For each component k, the sum over d of E log lambda_kd - log 2 pi."""
         if self.known_covariances is not None:
             log_precision = -special.log(self.known_covariances)
@@ -486,7 +488,7 @@ class GMM(Mixture):
             return -0.5 * self.n_features * math.log(2 * math.pi)
         return -0.5 * float(np.sum(special.log(2 * math.pi * self.known_covariances).mean(axis=0)))
 
-    def _prior_beta(self, prior: Natural) -> NDArray[np.float64]:
+    def _prior_beta(self, prior: Natural) -> NDArray:
         """The beta of a tempered prior, which is accurate even if the prior mean is far from 0."""
         return self.beta * (prior.kappa[0] / self.prior.kappa[0])
 

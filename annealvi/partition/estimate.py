@@ -101,11 +101,9 @@ class PlateOfData:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        for name in ("log_partition", "posterior_log_partition"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-        if hasattr(model, "prior_centre"):
-            self.map_log_partition = self._at_the_centre
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)  # the methods that the model has itself
 
     def _local(self, parameters: Any, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         values = as_array(self.model.local_log_partition(parameters, inverse))
@@ -129,8 +127,11 @@ class PlateOfData:
         logs = self._draw(inverse, draws)
         return self.model.n_samples * np.stack([logs.mean(axis=0), log_mean_exp(logs)])
 
-    def _at_the_centre(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.model.n_samples * self._local(self.model.prior_centre(), inverse)
+    @property
+    def map_log_partition(self) -> Callable[[NDArray], NDArray]:
+        """Missing if the model has no `prior_centre`."""
+        centre = self.model.prior_centre
+        return lambda inverse: self.model.n_samples * self._local(centre(), inverse)
 
 
 def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -139,13 +140,13 @@ def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     return largest + special.log(np.mean(special.exp(logs - largest), axis=0))
 
 
-def lagrange_weights(n_points: int, at: float) -> NDArray[np.float64]:
-    """The weights that interpolate from the points 0, 1, ..., n_points - 1 to the place `at`."""
+def lagrange_weights(n_points: int, at: NDArray) -> NDArray[np.float64]:
+    """The weights that interpolate from the points 0, 1, ..., n_points - 1 to places `at`."""
     points = np.arange(n_points, dtype=np.int64)
     same = np.eye(n_points, dtype=bool)
     differences = np.where(same, 1.0, points[:, None] - points)
-    distances = np.where(same, 1.0, at - points)
-    return np.prod(distances / differences, axis=1)
+    distances = np.where(same, 1.0, at[:, None, None] - points)
+    return np.prod(distances / differences, axis=-1)
 
 
 #: :meth:`PowerGrid.column_sums` sums this many rows before it adds the sum to the total.
@@ -247,16 +248,14 @@ class PowerGrid:
         panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
         place = (b - self._starts[panel]) / self._steps[panel]
         first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)
-        rows = []
-        columns = []
-        entries = []
-        for m in range(len(b)):
-            rows.append(np.full(_ORDER, m))
-            columns.append(panel[m] * self._size + first[m] + np.arange(_ORDER, dtype=np.int64))
-            entries.append(lagrange_weights(_ORDER, place[m] - first[m]))
-        shape = len(b), n_panels * self._size
-        where = np.concatenate(rows), np.concatenate(columns)
-        self._interpolation = sparse.csr_matrix((np.concatenate(entries), where), shape=shape)
+        weights = lagrange_weights(_ORDER, place - first)
+        rows = np.repeat(np.arange(len(b), dtype=np.int64), _ORDER)
+        columns = np.add.outer(
+            panel * self._size + first, np.arange(_ORDER, dtype=np.int64)
+        ).ravel()
+        self._interpolation = sparse.csr_matrix(
+            (weights.ravel(), (rows, columns)), shape=(len(b), n_panels * self._size)
+        )
 
     def for_draws(self) -> kernels.Grid:
         """The panels and the weights of the interpolation, in the form that kernels use."""

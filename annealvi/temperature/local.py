@@ -223,11 +223,12 @@ class LocalVariational(Learned):
         n_points = max(STENCIL, size // 2)
         self._inverses = (np.arange(n_points, dtype=np.int64) + 0.5) / n_points
         places = self._nodes * n_points - 0.5
-        first = np.clip(np.round(places).astype(int) - STENCIL // 2, 0, n_points - STENCIL)
+        first = np.clip(np.round(places).astype(np.int64) - STENCIL // 2, 0, n_points - STENCIL)
+        stencils = np.add.outer(np.arange(STENCIL, dtype=np.int64), first)
         self._interpolation = np.zeros((n_points, size))
-        for node, start in enumerate(first):
-            stencil = slice(start, start + STENCIL)
-            self._interpolation[stencil, node] = lagrange_weights(STENCIL, places[node] - start)
+        self._interpolation[stencils, np.arange(size, dtype=np.int64)] = lagrange_weights(
+            STENCIL, places - first
+        ).T
 
     def _sizes(self, model: Any) -> dict[str, int]:
         return {"M": int(self.grid)}
@@ -298,9 +299,6 @@ def beta_quadrature(a: float, c: float, size: int) -> tuple[NDArray, NDArray]:
     """
     with np.errstate(all="ignore"):
         nodes, weights = roots_jacobi(size, c - 1, a - 1)
-        weights = weights / weights.sum()
-    return _rounded((nodes + 1) / 2), _rounded(weights)
-
-
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array([float(f"{value:.12g}") for value in values])
+        exact = np.stack([(nodes + 1) / 2, weights / weights.sum()])
+    nodes, weights = np.array([[float(f"{value:.12g}") for value in row] for row in exact])
+    return nodes, weights

@@ -57,9 +57,10 @@ class Learned(Temperature):
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
             self._check_after = self._n_learning_steps
         self._step = 0
-        self._damping = self.damping
-        if self.damping is None:
-            self._damping = -math.expm1(-DEFAULT_RELAXATION / planned)
+        damping = self.damping
+        if damping is None:
+            damping = -math.expm1(-DEFAULT_RELAXATION / planned)
+        self._damping = damping
         #: Estimated sums over all data, averaged over minibatches; empty before the first step.
         self._totals: NDArray[np.float64] = np.empty(0)
         self._set_grid()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import cache
@@ -37,9 +38,9 @@ ENOUGH_TEXTS = 0.1
 
 
 def languages_in(stop_words: str) -> list[str] | None:
-    """Return the languages that a str such as "German" or "de,en" names, or None."""
+    """Return the languages that a str such as "German" or "de,en_GB" names, or None."""
     names = [name.strip().lower() for name in stop_words.split(",")]
-    names = [CODES.get(name, name) for name in names]
+    names = [CODES.get(re.sub("[-_].*", "", name), name) for name in names]
     return names if LANGUAGES.issuperset(names) else None
 
 

@@ -852,6 +852,8 @@ class TopicModel(
             raise damaged("state.vectorizer", "with input='content'", vectorizer.input)
         try:  # a test, because a vectorizer checks its parameters only in `fit`
             copied(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
+        except ImportError:
+            raise
         except Exception as error:  # any library may raise it because of a damaged parameter
             raise ValueError(
                 f"The file is damaged: its vectorizer cannot count words: {error}"
@@ -982,6 +984,11 @@ class TopicModel(
         if n_words < K:
             raise BadParameter(
                 "n_topics", f"at most the number of words, {n_words}", K, vocabulary.note()
+            )
+        if X.shape[0] < K:
+            warn_user(
+                f"There are more topics than documents: {K:,} topics for {X.shape[0]:,} documents. "
+                "Use fewer topics. As a rule of thumb, have at least 20 documents per topic."
             )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # not the copies that `clone` makes: the user looks at the original callbacks

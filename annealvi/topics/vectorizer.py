@@ -32,6 +32,8 @@ from annealvi.topics.languages import (
     stop_words_of,
 )
 from annealvi.topics.markup import cleaned, markup_in
+from annealvi.topics.phrases import find_phrases, join_phrases, lengths_of
+from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES, segmenter
 
 ALLOWED = "a list, a pandas or polars Series, or another iterable of str"
 
@@ -461,6 +463,19 @@ class TopicVectorizer(CountVectorizer):
         before them) and LaTeX commands (``\\alpha``, ``\\begin{figure}``), which would otherwise
         become words such as `href`, `http` or `alpha`.  HTML entities (``caf&eacute;``) are
         decoded.  ``dropped_.cleaned`` contains the number of removed items of each kind.
+    phrases : bool, default=False
+        Whether to count phrases, such as "monte carlo" or "bose einstein condensate", as words.  A
+        phrase is a run of words, without stop words, in which all neighbours are collocations:
+        they occur side by side at least ten times, and their normalised pointwise mutual
+        information (Bouma 2009) is at least 0.5.  The limits on rare and frequent words apply to
+        phrases, except that `max_features` excludes no phrase.  If you pass a `vocabulary`, its
+        entries that contain a space are the phrases.
+    language : {"zh", "ja", "th"}, default=None
+        Chinese, Japanese or Thai, which are written without spaces between words.  Words are found
+        by jieba, SudachiPy (with the dictionary sudachidict_core) or PyThaiNLP, which must be
+        installed (the extra ``asia``).  Words of at least two characters are counted;
+        of Japanese words, nouns, verbs, adjectives and adverbs in their dictionary form.  Saved
+        models contain the language.
 
     Attributes
     ----------
@@ -485,6 +500,8 @@ class TopicVectorizer(CountVectorizer):
         "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
         "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
         "clean": ["boolean"],
+        "phrases": ["boolean"],
+        "language": [StrOptions(set(LANGUAGES_WITHOUT_SPACES)), None],
     }
 
     def __init__(
@@ -508,11 +525,15 @@ class TopicVectorizer(CountVectorizer):
         binary: bool = False,
         dtype: DTypeLike = np.int64,
         clean: bool = False,
+        phrases: bool = False,
+        language: Literal["zh", "ja", "th"] | None = None,
     ) -> None:
         parameters = dict(locals())
-        names = {*self._get_param_names()} - {"clean"}
+        names = {*self._get_param_names()} - {"clean", "phrases", "language"}
         super().__init__(**{name: parameters[name] for name in names})
         self.clean = clean
+        self.phrases = phrases
+        self.language = language
 
     def __sklearn_clone__(self) -> TopicVectorizer:
         return copied(self)
@@ -528,9 +549,21 @@ class TopicVectorizer(CountVectorizer):
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
         automatic = self.token_pattern in ("auto", words_with_marks())
-        if self.tokenizer is None and automatic:
-            return split_words
-        return super().build_tokenizer()
+        if self.language is not None:
+            tokenize = segmenter(self.language)
+        elif self.tokenizer is None and automatic:
+            tokenize = split_words
+        else:
+            tokenize = super().build_tokenizer()
+        return self._joining(tokenize) if self.phrases else tokenize
+
+    def _joining(self, tokenize: Callable[[Any], list[str]]) -> Callable[[Any], list[str]]:
+        """Return a function that also joins the words of the phrases in the vocabulary."""
+        words = getattr(self, "vocabulary_", self.vocabulary) or ()
+        phrases = {word for word in words if " " in word}
+        return partial(
+            join_phrases, tokenize=tokenize, phrases=phrases, lengths=lengths_of(phrases)
+        )
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that turns a text into the items to count."""
@@ -546,7 +579,10 @@ class TopicVectorizer(CountVectorizer):
         if not isinstance(text, Tokens):
             return analyze(text)
         words = [preprocess(word).strip() for word in text.tokens]
-        return self._word_ngrams(list(filter(None, words)), self.get_stop_words())
+        words = list(filter(None, words))
+        if self.phrases:
+            words = self._joining(list)(words)
+        return self._word_ngrams(words, self.get_stop_words())
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -594,6 +630,10 @@ def count_words(
             name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")
         }
         counter.set_params(min_df=1, max_df=1.0, max_features=None)
+        if getattr(counter, "phrases", False) and counter.vocabulary is None:
+            phrases = _phrases_of(counter, texts, limits_of(limits_passed, len(texts)))
+            counter.vocabulary_ = phrases  # which the analyzer joins
+            kept |= phrases
         try:
             with naming_text(counter, texts):
                 X = CountVectorizer.fit_transform(counter, readable(counter, texts))
@@ -660,6 +700,18 @@ def count_words(
     if languages:
         warn_user(f"{vocabulary.strange()} Topics may consist of their stop words.")
     return counter, X, vocabulary
+
+
+def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str, int]) -> set[str]:
+    """Find the phrases of texts, with the limits on the number of texts with a word."""
+    plain = copied(counter).set_params(phrases=False, stop_words=None)
+    analyze = plain.build_analyzer()
+    return find_phrases(
+        lambda: map(analyze, texts),
+        counter.get_stop_words() or frozenset(),
+        limits["min_df"],
+        limits["max_df"],
+    )
 
 
 def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
@@ -741,7 +793,7 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
             warn_user(
                 f"Words in {script} have {length / n:.0f} characters on average. This script has "
                 "no spaces, so whole sentences are counted as words. Pass each text as a list of "
-                "its words, or a tokenizer, as in vectorizer=TopicVectorizer(tokenizer=jieba.lcut)."
+                "its words, a tokenizer, or the language, as in TopicVectorizer(language='zh')."
             )
             return
 
@@ -843,6 +895,10 @@ def _check_parameters(vectorizer: Any) -> None:
             got = [type(word) for word in tokens] if isinstance(tokens, list) else tokens
             wrong = "tokenizer", "a function that returns the words of a text, a list of str", got
     pattern = vectorizer.token_pattern if by_words and tokenizer is None else ""
+    if getattr(vectorizer, "phrases", False) and (vectorizer.ngram_range != (1, 1) or not by_words):
+        wrong = "phrases", "False unless words are counted, not n-grams", vectorizer.phrases
+    if getattr(vectorizer, "language", None) is not None and tokenizer is not None:
+        wrong = "language", "None if there is a tokenizer", vectorizer.language
     try:
         re.compile(pattern)
     except (re.error, TypeError):

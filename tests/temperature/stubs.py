@@ -11,10 +11,6 @@ GRID = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 B = 1 / GRID
 
 
-class WordStep(LocalStep):
-    unit = "word"
-
-
 class Words:
     """A model whose batches bring log C, as documents do."""
 
@@ -44,7 +40,8 @@ class Gauss:
 
 def show(planned, energy, log_c=None, n_units=100.0, scale=1.0):
     log_c = None if log_c is None else np.asarray(log_c, dtype=float)
-    planned.observe(WordStep(None, energy, log_partition=log_c, n_units=n_units), scale)
+    step = LocalStep(None, energy, log_partition=log_c, n_units=n_units, unit="word")
+    planned.observe(step, scale)
 
 
 def vt(**settings):

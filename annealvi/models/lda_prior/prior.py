@@ -29,6 +29,8 @@ analytic between 0 and 1, but behaves like x^b near 0 and like (1 - x)^b near 1.
 error of Gauss-Jacobi quadrature would fall only as a power of the number of nodes.  A double
 exponential rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u, has an error that
 falls exponentially (Takahasi and Mori 1974).
+
+All arrays of this module but those of counts are in double precision.
 """
 
 from __future__ import annotations
@@ -69,9 +71,9 @@ CHUNK = 1 << 16
 class Problem(NamedTuple):
     """The model and the temperatures for which C(T) is computed."""
 
-    inverse: NDArray[np.float64]
-    alpha: NDArray[np.float64]
-    eta: NDArray[np.float64]
+    inverse: NDArray
+    alpha: NDArray
+    eta: NDArray
     n_features: int
     #: Distinct lengths of documents, and the number of documents of each length.
     lengths: NDArray[np.int64]
@@ -82,7 +84,7 @@ class Problem(NamedTuple):
 
 
 @np.errstate(over="ignore", invalid="ignore")  # priors near the largest float may overflow
-def explicit(problem: Problem) -> NDArray[np.float64]:
+def explicit(problem: Problem) -> NDArray:
     """Compute log C of the explicit form."""
     b = problem.inverse
     K = len(problem.alpha)
@@ -124,7 +126,7 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     return values
 
 
-def _log_choose(n: NDArray, k: float) -> NDArray[np.float64]:
+def _log_choose(n: NDArray, k: float) -> NDArray:
     return special.lgamma(n + 1) - special.lgamma(k + 1) - special.lgamma(n - k + 1)
 
 
@@ -135,17 +137,13 @@ def _splits(n: int, n_topics: int):
         yield [right - left - 1 for left, right in itertools.pairwise(edges)]
 
 
-def _log_moments(
-    counts: NDArray[np.int64], prior: NDArray[np.float64], b: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _log_moments(counts: NDArray[np.int64], prior: NDArray, b: NDArray) -> NDArray:
     """Compute log prod_i Gamma(a_i + b n_i) / (Gamma(a_i) n_i!) for each row of counts n."""
     raised = log_rising(prior[:, None], b * counts[..., None])
     return np.sum(raised - special.lgamma(counts + 1)[..., None], axis=1)
 
 
-def _log_topic_moments(
-    problem: Problem, eta: NDArray[np.float64], n_words: int
-) -> NDArray[np.float64]:
+def _log_topic_moments(problem: Problem, eta: NDArray, n_words: int) -> NDArray:
     """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., n_words, from a product of power series."""
     b = problem.inverse
     n = np.arange(n_words + 1, dtype=np.int64)
@@ -162,7 +160,7 @@ def _log_topic_moments(
     return product + outside
 
 
-def _log_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_product(left: NDArray, right: NDArray) -> NDArray:
     """Compute the logarithms of the coefficients of a product of two power series."""
     out = np.full_like(left, -np.inf)
     for n, coefficient in enumerate(left):
@@ -170,7 +168,7 @@ def _log_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArr
     return out
 
 
-def _log_power(series: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+def _log_power(series: NDArray, power: int) -> NDArray:
     out = None
     while power:
         if power & 1:
@@ -185,7 +183,7 @@ def _log_power(series: NDArray[np.float64], power: int) -> NDArray[np.float64]:
 # --------------------------------------------------------------- collapsed form
 
 
-def collapsed(problem: Problem) -> NDArray[np.float64]:
+def collapsed(problem: Problem) -> NDArray:
     """Compute log C of the collapsed form."""
     V = problem.n_features
     N = int(problem.lengths @ problem.copies)
@@ -219,11 +217,11 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
 class Quadrature(NamedTuple):
     """The nodes of a quadrature rule, and their weights, which sum to 1."""
 
-    nodes: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    nodes: NDArray
+    weights: NDArray
 
 
-def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArray[np.float64]:
+def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArray:
     """The logarithm of the integral over topics, of the product of integrals of documents."""
     shares = theta.nodes
     chunk = max(1, CHUNK // (len(shares) * problem.n_features))
@@ -256,9 +254,7 @@ def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArr
     return log_x[keep], log_y[keep], weight[keep] / weight.sum()
 
 
-def _pruned(
-    nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float
-) -> Quadrature:
+def _pruned(nodes: NDArray, weights: NDArray, left_out: float) -> Quadrature:
     """Leave out the nodes with the least weights, whose sum is at most `left_out`."""
     order = np.argsort(weights, kind="stable")
     first = int(np.searchsorted(np.cumsum(weights[order]), left_out))
@@ -266,7 +262,7 @@ def _pruned(
     return Quadrature(nodes[keep], weights[keep] / weights[keep].sum())
 
 
-def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Quadrature | None:
+def _simplex(prior: NDArray, step: float, left_out: float) -> Quadrature | None:
     """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
     logs = np.zeros((1, 0))
     rest = np.zeros(1)
@@ -286,7 +282,7 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Quadra
     return Quadrature(special.exp(np.hstack([logs, rest[:, None]])), weights)
 
 
-def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Quadrature | None:
+def _topics(eta: NDArray, step: float, left_out: float) -> Quadrature | None:
     """Nodes for all topics together, of shape (nodes, K, V), and their weights."""
     nodes = np.zeros((1, 0, eta.shape[1]))
     weights = np.ones(1)
@@ -423,7 +419,7 @@ class LDAPrior:
     # --------------------------------------------------------------- a word
 
     @checked
-    def log_mean_word(self, inverse: ArrayLike) -> NDArray[np.float64]:
+    def log_mean_word(self, inverse: ArrayLike) -> NDArray:
         r"""Compute log E S for the explicit form, where S sums p(w, z | theta, beta)^b over w, z.
 
         The moments of the Dirichlet distribution are E theta_k^b = B(A, b) / B(alpha_k, b) with A =
@@ -453,7 +449,7 @@ class LDAPrior:
 
     # ---------------------------------------- the methods of annealvi.partition
 
-    def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_partition(self, inverse: NDArray) -> NDArray:
         """Compute log C exactly, for tiny problems; see :mod:`annealvi.models.lda_prior.prior`.
 
         Raises
@@ -474,7 +470,7 @@ class LDAPrior:
         )
         return METHODS[self.form](problem)
 
-    def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
+    def draw_log_partition(self, inverse: NDArray, draws: Draws) -> NDArray:
         """Compute log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
 
         New theta are drawn for each beta and for each of G groups of documents.  If there are few
@@ -488,9 +484,7 @@ class LDAPrior:
         estimates, _ = self._draw(grid, draws, lengths, shares)
         return estimates
 
-    def _groups(
-        self, grid: PowerGrid, n_theta: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _groups(self, grid: PowerGrid, n_theta: int) -> tuple[NDArray[np.int64], NDArray]:
         """The lengths of documents that are not empty, and each group's number of each length."""
         lengths = self.document_lengths[self.document_lengths > 0]
         ends = np.cumsum(self._copies[self.document_lengths > 0])
@@ -504,9 +498,7 @@ class LDAPrior:
         before = -(-(np.append(0, ends)[:, None] - np.arange(G, dtype=np.int64)) // G)
         return lengths, np.diff(before, axis=0).astype(np.float64)
 
-    def jensen_log_partition(
-        self, inverse: NDArray[np.float64], draws: Draws
-    ) -> NDArray[np.float64]:
+    def jensen_log_partition(self, inverse: NDArray, draws: Draws) -> NDArray:
         """Estimate N E log S and N log E S.
 
         In the explicit form log E[S] is known exactly.  E[log S] is computed as log E[S] minus the
@@ -529,7 +521,7 @@ class LDAPrior:
             log_mean = exact
         return self.n_words * np.stack([np.minimum(mean_log, log_mean), log_mean])
 
-    def map_log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def map_log_partition(self, inverse: NDArray) -> NDArray:
         """Compute N log S at the prior's mode if it is inside the simplex, else at its mean."""
         log_theta = special.log(centre(self._alpha()))
         rows = self._eta_rows()
@@ -548,20 +540,20 @@ class LDAPrior:
 
     # -------------------------------------------------------------- details
 
-    def _alpha(self) -> NDArray[np.float64]:
+    def _alpha(self) -> NDArray:
         return np.broadcast_to(self.doc_topic_prior, (self.n_components,))
 
-    def _eta_rows(self) -> NDArray[np.float64]:
+    def _eta_rows(self) -> NDArray:
         """eta with shape (1 or K, 1 or V); values that topics or words share are not repeated."""
         return np.ascontiguousarray(np.atleast_2d(self.topic_word_prior))
 
-    def _missing_words(self, log_beta: NDArray[np.float64]) -> float:
+    def _missing_words(self, log_beta: NDArray) -> float:
         """The logarithm of the number of words that a column of log_beta represents: 1 or V."""
         return math.log(self.n_features / log_beta.shape[1])
 
     def _draw(
-        self, grid: PowerGrid, draws: Draws, lengths: NDArray[np.int64], shares: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, grid: PowerGrid, draws: Draws, lengths: NDArray[np.int64], shares: NDArray
+    ) -> tuple[NDArray, NDArray]:
         """For each draw, the logarithm of the estimate of C and the mean log S, of shape (n, M)."""
         kernel = kernels.DrawsOfLDA(
             alpha=np.ascontiguousarray(self._alpha()),
@@ -609,14 +601,12 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
     return distinct, copies.astype(np.int64)
 
 
-def _log_beta(a: Any, b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_beta(a: Any, b: NDArray) -> NDArray:
     """Compute log B(a, b); the last digits of SciPy's function differ between versions."""
     return special.lgamma(b) - log_rising(a, b)
 
 
-def _log_sum_of_moments(
-    prior: NDArray[np.float64], size: int, b: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _log_sum_of_moments(prior: NDArray, size: int, b: NDArray) -> NDArray:
     """Compute log sum_i E x_i^b for x ~ Dir(prior), with `prior` repeated to `size` numbers."""
     values, counts = np.unique(prior, return_counts=True)
     shared = size / len(prior)
