@@ -262,9 +262,9 @@ class TemperedLDA(LocalLDA):
         -------
         annealvi.TemperedLDA
         """
-        given = self.get_params(deep=False)
-        local = LocalLDA(**{name: value for name, value in given.items() if name not in OWN})
-        for name in [name for name in vars(self) if name not in given]:
+        parameters = self.get_params(deep=False)
+        local = LocalLDA(**{name: value for name, value in parameters.items() if name not in OWN})
+        for name in [name for name in vars(self) if name not in parameters]:
             value = getattr(self, name)
             # a copy of the state, so that both estimators can be fitted further
             setattr(local, name, copy.copy(value) if name == "_state" else value)
@@ -273,26 +273,31 @@ class TemperedLDA(LocalLDA):
     # ----------------------------------------------------------------- details
 
     def _lazily(self, method: str, X: Any, width: tuple, dtype: Any, options: dict) -> Any:
-        """Apply a method of annealvi.TemperedLDA to each partition, lazily."""
+        """Apply a method of annealvi.TemperedLDA to each partition, lazily.
+
+        `width` is the shape of the result of one document.
+        """
         import dask
 
         model = dask.delayed(self.to_local())
-        parts = [dask.delayed(_call)(model, method, one, options) for one in sources_of(X)]
+        delayed_results = [
+            dask.delayed(_call)(model, method, source, options) for source in sources_of(X)
+        ]
         if not is_array(X):
-            return parts
+            return delayed_results
         import dask.array
 
         return dask.array.concatenate(
             [
-                dask.array.from_delayed(part, (n, *width), dtype=np.dtype(dtype))
-                for part, n in zip(parts, X.chunks[0], strict=True)
+                dask.array.from_delayed(delayed_result, (n, *width), dtype=np.dtype(dtype))
+                for delayed_result, n in zip(delayed_results, X.chunks[0], strict=True)
             ]
         )
 
     def _prepare_in_memory(self, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check documents in memory, which this process fits in the same shards as workers."""
-        X, shown, parameters = prepare(columns, X)
-        return X, shown, {**parameters, **sizes(parameters, X.shape[0])}
+        X, data_for_callbacks, parameters = prepare(columns, X)
+        return X, data_for_callbacks, {**parameters, **sizes(parameters, X.shape[0])}
 
     def _prepare(self, engine: SerialEngine, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check the partitions on the workers, and divide them into shards."""
@@ -306,11 +311,12 @@ class TemperedLDA(LocalLDA):
     def _sharded(
         self, partitions: Partitions, dtype: np.dtype, parameters: Mapping[str, Any]
     ) -> ShardedCorpus:
+        """Check that counts fit in `dtype`; divide the partitions into shards."""
         check_fits(partitions, dtype)
-        size = int(parameters["shard_size"])
-        shards_per_batch = max(1, int(parameters["batch_size"]) // size)
+        shard_size = int(parameters["shard_size"])
+        shards_per_batch = max(1, int(parameters["batch_size"]) // shard_size)
         threads = None if self.n_jobs is None else n_threads(self.n_jobs)
-        return ShardedCorpus(partitions, dtype, size, shards_per_batch, threads)
+        return ShardedCorpus(partitions, dtype, shard_size, shards_per_batch, threads)
 
     def _documents(self, X: Any) -> ShardedCorpus:
         """Return the documents of X as a corpus for a method of the fitted estimator."""
@@ -327,11 +333,11 @@ def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
     size = SHARD if shard is None else int(shard)
     if batch is None:
         n_passes = passes(n_samples) if parameters["max_iter"] is None else parameters["max_iter"]
-        least = max(LEAST_OF_PASS, -(-LEAST_OF_FIT // max(1, int(n_passes))))
-        wanted = min(BATCH, max(1, n_samples // least))
+        least_steps = max(LEAST_OF_PASS, -(-LEAST_OF_FIT // max(1, int(n_passes))))
+        target_batch = min(BATCH, max(1, n_samples // least_steps))
         if shard is None:
-            size = min(size, wanted)
-        batch = max(1, wanted // size) * size
+            size = min(size, target_batch)
+        batch = max(1, target_batch // size) * size
     elif shard is None:
         size = next(size for size in range(min(size, int(batch)), 0, -1) if not int(batch) % size)
     if int(batch) % size:
@@ -369,16 +375,22 @@ def document_order(
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
     constraints = {name: TemperedLDA._parameter_constraints[name] for name in options}
     validate_parameter_constraints(constraints, options, "document_order")
-    found = as_array(lengths)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:
+    lengths_array = as_array(lengths)
+    if (
+        lengths_array.ndim != 1
+        or lengths_array.dtype.kind not in "iu"
+        or not lengths_array.size
+        or lengths_array.min() < 0
+    ):
         raise BadParameter("lengths", "a sequence of ints of at least 0", lengths)
-    given = sizes(options, int(found.sum()))
-    n_shards = given["batch_size"] // given["shard_size"]
-    shards = minibatch_order(found.tolist(), given["shard_size"], n_shards)
-    return numbers_of(shards, found.tolist())
+    chosen_sizes = sizes(options, int(lengths_array.sum()))
+    n_shards = chosen_sizes["batch_size"] // chosen_sizes["shard_size"]
+    shards = minibatch_order(lengths_array.tolist(), chosen_sizes["shard_size"], n_shards)
+    return numbers_of(shards, lengths_array.tolist())
 
 
 def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:
+    """Apply a method of a model to a partition, which may be a path; runs on a worker."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
     return getattr(model, method)(source, **options)
