@@ -193,7 +193,9 @@ class TemperedLDA(LocalLDA):
             return super().transform(X, **options)
         check_is_fitted(self)
         dtype = X.dtype if is_array(X) and X.dtype == np.float32 else np.float64
-        return self._lazily("transform", X, (self._n_features_out,), dtype, options)
+        return self._lazily(
+            "transform", X, width=(self._n_features_out,), dtype=dtype, options=options
+        )
 
     @checked
     def predict(self, X: Any) -> Any:
@@ -211,7 +213,7 @@ class TemperedLDA(LocalLDA):
         if not are_partitions(X):
             return super().predict(X)
         check_is_fitted(self)
-        return self._lazily("predict", X, (), np.int64, {})
+        return self._lazily("predict", X, width=(), dtype=np.int64, options={})
 
     @checked
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
@@ -245,6 +247,7 @@ class TemperedLDA(LocalLDA):
             return super().perplexity(X, sub_sampling)
         check_is_fitted(self)
         check_flag(sub_sampling, "sub_sampling")
+        # the number of documents of which X is a sample
         population = float(self.total_samples) if sub_sampling else None
         with reading(self):
             documents = self._documents(X)

@@ -146,7 +146,8 @@ class MixtureFit:
         planned_temperature = self.state.temperature
         place = f"{place}.state"  # names the values in error messages
         if ended:
-            self.state = copy.copy(self.state)  # without arrays of the size of the data
+            # without arrays of the size of the data, which an ended fit does not need
+            self.state = copy.copy(self.state)
         self.state.load_state_dict(fields["state"], place)
         if not ended and self.state.temperature != planned_temperature:
             raise damaged(f"{place}.temperature", "the fit's temperature", self.state.temperature)
@@ -330,10 +331,13 @@ class TemperedMixture(Fitted):
             estimator = shallow(self)
             X, settings, temperature = estimator._prepare(X)
             n_runs = int(self.n_init)
-            threads = n_threads(getattr(self, "n_jobs", 1))
+            threads = n_threads(getattr(self, "n_jobs", 1))  # not all mixtures have `n_jobs`
+            # the fingerprint is compared with that of the file from which a fit is resumed
             runs: Runs[MixtureFit] = Runs(Fingerprint(estimator, X), self.random_state, resume)
             # random numbers are drawn after the start only to perturb components
             perturbs = temperature.perturbs and self.Model.perturbs
+            # callbacks see one run at a time, and a resumed run or a perturbation needs the
+            # generator as earlier runs have left it
             runs_in_turn = callbacks or runs.resumed or perturbs
             n_workers = 1 if runs_in_turn else min(threads, n_runs)
 
@@ -358,7 +362,7 @@ class TemperedMixture(Fitted):
                 model.start(X, **start)
                 return MixtureFit(plan, number, model, runs.generator, runs.halt)
 
-            self._runs = runs  # for callbacks that write files
+            self._runs = runs  # for `save_state`, which callbacks may call
             try:
                 (best,) = runs.run(begin, n_runs, n_workers=n_workers)
                 runs.finished = True
@@ -366,6 +370,7 @@ class TemperedMixture(Fitted):
                 if runs.best is not None:
                     show(runs.best.state)
                     commit()  # so that the new state is kept even after an error
+        # a fit that a callback stopped, or whose T was still falling, gets no warning
         if self.tol > 0 and best.comparable and not (best.state.converged or best.stopped):
             warn_user(
                 f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "

@@ -38,12 +38,12 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
     """
     a = np.asarray(a, dtype=np.float64)
     x = np.asarray(x, dtype=np.float64)
+    # both formulas are computed for all a; clipping avoids errors where a result is not used
     large_a = np.maximum(a, STIRLING)
     log_ratio_if_large = (large_a - 0.5) * special.log1p(x / large_a) + x * (
         special.log(large_a + x) - 1
     )
     log_ratio_if_large += _stirling_rest(large_a + x) - _stirling_rest(large_a)
-    # where a is large, the clipped small_a only keeps lgamma accurate; its value is not used
     small_a = np.minimum(a, STIRLING)
     return np.where(
         a >= STIRLING, log_ratio_if_large, special.lgamma(small_a + x) - special.lgamma(small_a)

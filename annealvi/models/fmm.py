@@ -373,6 +373,7 @@ class FMM(Mixture):
         The estimate is the logarithm of the mean of N(x_hidden; z M, (sigma_n + z Q z^T) I) over
         draws z ~ q(z | observed).
         """
+        # a copy with the observed dimensions of the components only
         observed_model = shallow(self)
         observed_model.means = self.means[:, observed]
         observed_model.n_features = int(np.count_nonzero(observed))
@@ -388,6 +389,7 @@ class FMM(Mixture):
             z = (rng.random_sample(nu.shape) < nu).astype(np.float64)
             component_variance = np.sum(gemm.product(z, self.covariance_matrix) * z, axis=1)
             variance = self.noise_variance + component_variance
+            # ||x - z M||^2
             distance = square - 2 * np.sum(z * projection, axis=1)
             distance += np.sum(gemm.product(z, gram) * z, axis=1)
             score[:] = -0.5 * (n_hidden * special.log(2 * np.pi * variance) + distance / variance)
@@ -487,8 +489,8 @@ class FMM(Mixture):
         for n_sweeps in range(MAX_SWEEPS):
             # falls from 1 to 0 during the first sweeps, and T with it from COOLING_START to 1
             cooling_left = max(0.0, 1.0 - n_sweeps / COOLING_SWEEPS)
-            before = nu.copy()
-            self._sweep(field, projection, nu, Tempering(COOLING_START**-cooling_left))
-            if not cooling_left and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
+            previous_nu = nu.copy()
+            self._sweep(field, projection, nu, Tempering(inverse=COOLING_START**-cooling_left))
+            if not cooling_left and np.max(np.abs(nu - previous_nu)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection

@@ -289,9 +289,14 @@ class GMM(Mixture):
         self.prior = self._prior()
         q = self.posterior
         with np.errstate(all="ignore"):
-            derived = (self.means, self.log_joint(self.means), self.weights, 1 / self.precisions)
+            derived_arrays = (
+                self.means,
+                self.log_joint(self.means),
+                self.weights,
+                1 / self.precisions,
+            )
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
-        if not positive or not all(np.all(np.isfinite(array)) for array in derived):
+        if not positive or not all(np.all(np.isfinite(array)) for array in derived_arrays):
             raise damaged(
                 f"{place}.posterior",
                 "a set of parameters at which densities are finite",
@@ -513,6 +518,7 @@ class GMM(Mixture):
         """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
         precision = self.precisions
         means = self.means_centred
+        # E[lambda (x - mu)^2] is multiplied out: constants, terms linear and quadratic in x
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * (
             self.n_features / self.posterior.kappa + np.sum(precision * means**2, 1)

@@ -186,7 +186,7 @@ class MMM(Mixture):
         self, statistics: ComponentCounts, rho: float, scale: float, tempering: Tempering
     ) -> None:
         """Move w and beta to their optimum; `rho` and `scale` are 1 if a step uses all data."""
-        b = tempering.of_priors
+        b = tempering.of_priors  # 1 unless T also tempers the priors; statistics contain b
         alpha = b * self.weight_prior + scale * statistics.documents
         lam = b * self.word_prior + scale * statistics.words
         if rho != 1:

@@ -215,6 +215,7 @@ class PowerGrid:
             self._divide_even_grid(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
             self._cover_with_panels(b)
+        # all panels have the same number of points: start, start + step, start + 2 step, ...
         self.points = np.add.outer(self._panel_starts, np.zeros(self._panel_size))
         self.points = (
             self.points + np.outer(self._panel_steps, np.arange(self._panel_size, dtype=np.int64))
@@ -247,24 +248,24 @@ class PowerGrid:
         def panels(size: int) -> tuple[int, list[float], list[int]]:
             """The cost of panels of `size` steps, their starts, and the starts as step numbers."""
             panel_floors: list[float] = []
-            places: list[int] = []
-            end = low
+            step_numbers: list[int] = []
+            end = low  # the end of the panels so far
             while not panel_floors or end < high:
                 panel_floors.append(end)
-                places.append(max(_DENSITY, math.ceil(_MOST * end)))
-                end += size * end / places[-1]
-            return len(panel_floors) * (size + _ORDER + _PANEL_COST), panel_floors, places
+                # the distance h of the panel's points is floor / number
+                step_numbers.append(max(_DENSITY, math.ceil(_MOST * end)))
+                end += size * end / step_numbers[-1]
+            return len(panel_floors) * (size + _ORDER + _PANEL_COST), panel_floors, step_numbers
 
         size = min(range(1, _MOST_STEPS - _ORDER), key=lambda size: panels(size)[0])
         _, panel_floors, step_numbers_of_floors = panels(size)
         n_panels = len(panel_floors)
         self._panel_size = size + _ORDER
-        places = np.array(
-            step_numbers_of_floors, dtype=np.float64
-        )  # the numbers may be too large for int64
-        self._panel_steps = np.array(panel_floors) / places
+        # as floats, because the numbers may be too large for int64
+        step_numbers = np.array(step_numbers_of_floors, dtype=np.float64)
+        self._panel_steps = np.array(panel_floors) / step_numbers
         # a panel begins below its floor, so that points on both sides can be used
-        self._panel_starts = (places - margin + 1) * self._panel_steps
+        self._panel_starts = (step_numbers - margin + 1) * self._panel_steps
         panel = np.clip(np.searchsorted(panel_floors, b, side="right") - 1, 0, n_panels - 1)
         place_in_panel = (b - self._panel_starts[panel]) / self._panel_steps[panel]
         first_point = np.clip(np.floor(place_in_panel).astype(int) - margin + 1, 0, size)
@@ -345,6 +346,7 @@ class PowerGrid:
             steps=self._panel_steps,
             n_threads=n_threads,
             scratch=separate_rows(n_threads, self.n_points * kernels.LANES),
+            # the sums of blocks of rows, which are then added in a fixed order
             partial=np.empty((kernels.n_vocabulary_blocks(len(logs)), *out.shape)),
             out=out,
         )

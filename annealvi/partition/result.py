@@ -80,7 +80,7 @@ def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
 
 def check_temperatures(value: ArrayLike) -> NDArray[np.float64]:
     """Check that a grid of temperatures starts at 1 and increases."""
-    temperatures = check_inverses(value, "temperatures", 2)
+    temperatures = check_inverses(value, "temperatures", min_length=2)
     if temperatures[0] != 1:
         raise BadParameter("temperatures", "an array whose first number is 1", temperatures[0])
     for m in np.flatnonzero(np.diff(temperatures) <= 0):
@@ -184,6 +184,7 @@ class LogPartition:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write this object to a file that :meth:`load` can read."""
+        # each hyperparameter becomes an array of its own, whose name begins with _MADE_FOR
         fields = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
         del fields["made_for"]
         arrays = {name: np.asarray(value) for name, value in fields.items() if value is not None}

@@ -327,7 +327,7 @@ class _Run:
         gradient = (optimal_logit - q.logit) * q.variance
         if not np.any(k > 0):  # plain variational inference
             return q.logit + self.move_logits(gradient), means
-        self.penalty.update(q)
+        self.penalty.update(q)  # includes q in the average of the past
         if self.options.method == "inner":
             logits = self._inner_loop(q, gradient, k)
         else:

@@ -177,6 +177,7 @@ def check_distance(
     names = f"The distance {name_of(value)}", f"The derivative {name_of(derivative)} of a distance"
     for shape in (u.shape, (u.size, 1)):  # elementwise functions keep any shape
         for name, function in zip(names, (value, derivative), strict=True):
+            # raises an error for another shape or infinite numbers; a function may change its copy
             numbers(function(u.reshape(shape).copy()), name, shape)
     nonzero_points = u[1:]  # without 0, where d may have no derivative
     for point, slope in zip(
@@ -364,7 +365,7 @@ class Penalty:
         prior_logit: Floats,
         of_parameters: bool = True,
     ) -> None:
-        """With `of_parameters` logits are averaged, and f is computed from the average; else f."""
+        """`of_parameters`: logits are averaged, and f of the average is used; else f itself."""
         self._statistic = statistic
         self._prior_logit = prior_logit
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]

@@ -272,6 +272,7 @@ class ShardedCorpus(Elsewhere):
             rows = np.arange(self.shape[0], dtype=np.int64)[rows]
         rows = np.asarray(rows, dtype=np.int64)
         ascending_order = np.argsort(rows, kind="stable")
+        # all shards but the last have `shard_size` documents
         shard, row_in_shard = np.divmod(rows[ascending_order], self.shard_size)
         shard_numbers, first_of_shard = np.unique(shard, return_index=True)
         rows_of_shards = np.split(row_in_shard, first_of_shard[1:])
@@ -320,7 +321,7 @@ class ShardedCorpus(Elsewhere):
                     merged,
                     lent_engine,
                     self._shards[first_shard + begin : first_shard + end],
-                    begin,
+                    begin,  # the number of the first of these shards in the sum
                     n_leaves,
                     threads,
                     slot=slot,

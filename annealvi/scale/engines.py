@@ -149,6 +149,7 @@ class DaskEngine(SerialEngine):
     ) -> Handle:
         """Compute a function on a worker, if possible on the one of this `slot`."""
         worker_options: dict[str, Any] = {}
+        # any worker if there is no slot
         address = None if slot is None else self._addresses[slot % len(self._addresses)]
         if address is not None:
             worker_options = {"workers": [address], "allow_other_workers": True}

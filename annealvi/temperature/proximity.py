@@ -126,7 +126,7 @@ class Proximity(Temperature):
         self.attach(model)
         #: The magnitude k of the first step.
         self.magnitude_ = 0.0 if self.magnitude is None else float(self.magnitude)
-        if self.magnitude is None:
+        if self.magnitude is None:  # the energy of a datum at the start
             self.magnitude_ = abs(model.energy()) / model.n_samples
         if self.n_proximity_steps_:
             self._average.update(self._statistic())

@@ -292,21 +292,22 @@ def _pruned(nodes: NDArray, weights: NDArray, left_out: float) -> Quadrature:
 def _simplex(prior: NDArray, step: float, left_out: float) -> Quadrature | None:
     """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
     logs = np.zeros((1, 0))
-    rest = np.zeros(1)
+    log_remaining = np.zeros(1)
     weights = np.ones(1)
+    # stick breaking: a piece x of what remains of the stick, and 1 - x is left for the next pieces
     for i in range(len(prior) - 1):
-        log_x, log_y, weight = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
-        if len(weights) * len(weight) > MOST_NODES:
+        log_x, log_y, piece_weights = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
+        if len(weights) * len(piece_weights) > MOST_NODES:
             return None
-        stick = np.add.outer(rest, log_x).reshape(-1, 1)
-        logs = np.hstack([np.repeat(logs, len(log_x), axis=0), stick])
-        rest = np.add.outer(rest, log_y).ravel()
-        nodes = np.hstack([logs, rest[:, None]])
-        products = np.outer(weights, weight).ravel()
-        nodes, weights = _pruned(nodes, products, left_out)
+        log_piece = np.add.outer(log_remaining, log_x).reshape(-1, 1)
+        logs = np.hstack([np.repeat(logs, len(log_x), axis=0), log_piece])
+        log_remaining = np.add.outer(log_remaining, log_y).ravel()
+        nodes = np.hstack([logs, log_remaining[:, None]])
+        product_weights = np.outer(weights, piece_weights).ravel()
+        nodes, weights = _pruned(nodes, product_weights, left_out)  # logarithms of nodes
         logs = nodes[:, :-1]
-        rest = nodes[:, -1]
-    return Quadrature(special.exp(np.hstack([logs, rest[:, None]])), weights)
+        log_remaining = nodes[:, -1]
+    return Quadrature(special.exp(np.hstack([logs, log_remaining[:, None]])), weights)
 
 
 def _topics(eta: NDArray, step: float, left_out: float) -> Quadrature | None:
@@ -508,6 +509,7 @@ class LDAPrior:
         about D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta.
         """
         grid = PowerGrid(inverse)
+        # shares[l, g] is the number of documents of length lengths[l] in group g
         lengths, shares = self._groups(grid, draws.n_theta)
         estimates, _ = self._draw(grid, draws, lengths, shares)
         return estimates
@@ -567,6 +569,7 @@ class LDAPrior:
         grid = PowerGrid(inverse)
         if self.form == "explicit":
             log_sums = grid.row_sums(padded_rows(log_beta, np.float64, -np.inf))
+            # if all words have the same beta, log_beta has a single column
             log_sums = grid.log_at_inverses(log_sums) + self._missing_words(log_beta)
             log_terms = np.multiply.outer(log_theta, inverse) + log_sums
             log_words = special.log_sum_exp(log_terms, axis=0)
