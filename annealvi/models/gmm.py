@@ -110,13 +110,14 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
 
     def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
         """The series as distributions, the logarithms of their sums, and the sum of the means."""
+        # each distinct series once; `component_kind` maps components to them
         terms = series + log_t * powers
         totals = special.log_sum_exp(terms, axis=1, keepdims=True)
-        masses = special.exp(terms - totals)
+        distributions = special.exp(terms - totals)
         return (
-            masses,
+            distributions,
             totals[component_kind, 0],
-            float(np.sum(np.sum(masses * powers, axis=1)[component_kind])),
+            float(np.sum(np.sum(distributions * powers, axis=1)[component_kind])),
         )
 
     log_t_low = -1.0
@@ -296,7 +297,7 @@ class GMM(Mixture):
                 1 / self.precisions,
             )
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
-        if not positive or not all(np.all(np.isfinite(array)) for array in derived_arrays):
+        if not (positive and all(np.all(np.isfinite(array)) for array in derived_arrays)):
             raise damaged(
                 f"{place}.posterior",
                 "a set of parameters at which densities are finite",

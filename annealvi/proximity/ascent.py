@@ -294,10 +294,10 @@ class _Run:
         n_records = min(int(options.n_records), n_steps)
         recorded_steps = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
         schedule = MAGNITUDES[options.shape](options.gamma)
-        k0 = np.abs(self.elbo)
+        k0 = np.abs(self.elbo)  # the first magnitude of each run, by default
         if options.magnitude is not None:
             k0 = np.full(len(self.elbo), float(options.magnitude))
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # divergence is an error below
             for step in range(n_steps):
                 k = k0 * schedule(step / n_steps)
                 q = Bernoulli(self.logits)
@@ -361,7 +361,7 @@ class _Run:
             raise self._divergence(self.step, ~np.isfinite(elbo))
         self.elbo = elbo
         self.records.append((self.step, elbo, k))
-        self.last_recorded = self.step, self.logits, self.means
+        self.last_recorded = self.step, self.logits, self.means  # to go back to after divergence
 
     def _divergence(self, step: int, diverged: Any) -> DivergenceError:
         """Go back to a state with a finite ELBO; return the error.  `diverged` marks bad runs."""

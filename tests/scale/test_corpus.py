@@ -16,10 +16,10 @@ from annealvi.scale.corpus import (
     Partitions,
     Piece,
     ShardedCorpus,
-    properties_of,
     gather,
     load,
     numbers_of,
+    properties_of,
     take,
 )
 from annealvi.scale.elsewhere import Elsewhere

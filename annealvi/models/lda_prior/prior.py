@@ -243,6 +243,7 @@ class Quadrature(NamedTuple):
 def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArray:
     """The logarithm of the integral over topics, of the product of integrals of documents."""
     topic_shares = theta.nodes
+    # so many nodes at a time that the powers stay in the cache
     chunk_size = max(1, CHUNK // (len(topic_shares) * problem.n_features))
     integrals = np.zeros(len(problem.inverse))
     for first_node in range(0, len(topics.weights), chunk_size):
@@ -252,9 +253,11 @@ def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArra
         )
         logs = special.log(word_probabilities)
         for m, b in enumerate(problem.inverse):
+            # S for each node of the topics and of theta; at b = 1 probabilities sum to 1
             power_sums = (
                 np.sum(special.exp(b * logs), axis=2) if b != 1 else np.ones(logs.shape[:2])
             )
+            # all documents of a length have the same integral over theta
             document_product = np.ones(len(power_sums))
             for length, copies in zip(problem.lengths, problem.copies, strict=True):
                 powers = special.power(power_sums, int(length))
@@ -543,7 +546,7 @@ class LDAPrior:
         gap between the two, and only the gap is estimated from the draws.  The gap varies less than
         E[log S], and cannot have the wrong sign.
         """
-        # for one document of one word
+        # with one document of one word, the estimate of C is E S over theta, for each draw of beta
         log_means, mean_logs = self._draw(
             PowerGrid(inverse),
             draws,
