@@ -325,8 +325,10 @@ def check_priors(
     """Check the two priors of LDA, where `shape` is (K, V); `suffix` ends their names in errors."""
     K, V = shape
     alpha_name, eta_name = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
-    checked_alpha = check_prior(alpha, alpha_name, ((K,),), dtype, summed=True)
-    return checked_alpha, check_prior(eta, eta_name, ((V,), (K, V)), dtype, summed=True)
+    checked_alpha = check_prior(alpha, alpha_name, shapes=((K,),), dtype=dtype, summed=True)
+    return checked_alpha, check_prior(
+        eta, eta_name, shapes=((V,), (K, V)), dtype=dtype, summed=True
+    )
 
 
 def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.dtype) -> NDArray:

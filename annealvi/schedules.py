@@ -71,7 +71,7 @@ class Exponential:
     def __post_init__(self) -> None:
         """Check that the values are finite numbers, and `decay` positive."""
         _check("first", self.first)
-        _check("decay", self.decay, 0.0)
+        _check("decay", self.decay, above=0.0)
 
     def __call__(self, done: float) -> float:
         """Return the value when the fraction `done` of the fit is done."""
@@ -100,7 +100,7 @@ class Relaxing:
     @checked
     def __post_init__(self) -> None:
         """Check that the first value is a finite positive number."""
-        _check("first", self.first, 0.0)
+        _check("first", self.first, above=0.0)
 
     def __call__(self, done: float) -> float:
         """Return the value when the fraction `done` of the fit is done."""

@@ -319,7 +319,7 @@ class TemperedLDA(LocalLDA):
         shard_size = int(parameters["shard_size"])
         shards_per_batch = max(1, int(parameters["batch_size"]) // shard_size)
         threads = None if self.n_jobs is None else n_threads(self.n_jobs)
-        return ShardedCorpus(partitions, dtype, shard_size, shards_per_batch, threads)
+        return ShardedCorpus(partitions, dtype, shard_size, shards_per_batch, n_threads=threads)
 
     def _documents(self, X: Any) -> ShardedCorpus:
         """Return the documents of X as a corpus for a method of the fitted estimator."""

@@ -360,7 +360,13 @@ class TemperedMixture(Fitted):
                 model = self.Model(int(estimator.n_components), X.shape[1], **settings)
                 model.n_threads = threads if n_workers == 1 else 1
                 model.start(X, **start)
-                return MixtureFit(plan, number, model, runs.generator, runs.halt)
+                return MixtureFit(
+                    plan=plan,
+                    number=number,
+                    model=model,
+                    rng=runs.generator,
+                    halt=runs.halt,
+                )
 
             self._runs = runs  # for `save_state`, which callbacks may call
             try:
@@ -403,7 +409,7 @@ class TemperedMixture(Fitted):
     def _state_of(self, tree: Mapping[str, Any], place: str) -> MixtureState:
         """The state of a fit from the tree in a file, which `place` names in errors."""
         # without __init__: `load_state_dict` sets all attributes of the model
-        state = MixtureState(object.__new__(self.Model), Monitor(), None)
+        state = MixtureState(object.__new__(self.Model), Monitor(), temperature=None)
         state.load_state_dict(tree, place)
         return state
 

@@ -397,7 +397,9 @@ class TemperedFMM(
                 )
         samples_per_parameter = n_samples * float(np.mean(prior_probability)) / D
         annealed = Annealed(
-            min(HOTTEST, max(MILDEST, HOTTEST * samples_per_parameter)), 0.5, shape="exponential"
+            min(HOTTEST, max(MILDEST, HOTTEST * samples_per_parameter)),
+            length=0.5,
+            shape="exponential",
         )
         named_temperatures = {
             "annealed": annealed,

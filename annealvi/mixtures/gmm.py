@@ -326,7 +326,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         if covariances is not None and isinstance(self.temperature, str):
             # the critical temperature is the largest variance of X, in units of the known variance
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
-            largest_singular_value = randomized_svd(scaled, 1, random_state=0)[1][0]
+            largest_singular_value = randomized_svd(scaled, n_components=1, random_state=0)[1][0]
             # rounded, because LAPACK's last digits depend on the processor
             start = max(
                 2.0, float(f"{ABOVE_CRITICAL * float(largest_singular_value**2) / len(X):.6g}")

@@ -115,7 +115,7 @@ def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
     # the diagonal must be E[z^2] = nu, but that of nu^T nu is nu^2
     np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
     entropy = np.zeros(nu.shape[1])
-    kernels.entropy(nu, n_threads, entropy)  # writes the entropy of each datum
+    kernels.entropy(nu, n_threads=n_threads, out=entropy)
     return Factors(data, pairs), float(np.sum(entropy[:n]))  # without the padding
 
 
@@ -358,7 +358,7 @@ class FMM(Mixture):
             n_threads=self.n_threads,
             out=energy,
         )
-        kernels.entropy(nu, self.n_threads, entropy)  # writes the entropy of each datum
+        kernels.entropy(nu, n_threads=self.n_threads, out=entropy)
         square = np.sum(X.astype(np.float64) ** 2, axis=1)
         constant = np.sum(special.log1p(-self.prior_probability))
         constant -= 0.5 * self.n_features * math.log(2 * math.pi * self.noise_variance)
@@ -408,7 +408,12 @@ class FMM(Mixture):
 
     def _project(self, X: NDArray, out: NDArray) -> None:
         """Write P = X M^T, with a row for each component, into `out`."""
-        gemm.outer(np.ascontiguousarray(self.means, dtype=self.dtype), X, self.n_threads, out)
+        gemm.outer(
+            left=np.ascontiguousarray(self.means, dtype=self.dtype),
+            right=X,
+            n_threads=self.n_threads,
+            out=out,
+        )
 
     def _gram(self) -> NDArray[np.float64]:
         """G = E[mu mu^T]."""

@@ -83,7 +83,13 @@ def collect(X: NDArray, phi: NDArray) -> Natural:
     """The statistics of centred data that natural parameters are linear functions of."""
     count = phi.sum(axis=0)
     # the count of a component is added to alpha, kappa and nu
-    return Natural(count, count, gemm.product(phi.T, X), count, gemm.product(phi.T, X**2))
+    return Natural(
+        alpha=count,
+        kappa=count,
+        shift=gemm.product(phi.T, X),
+        nu=count,
+        square=gemm.product(phi.T, X**2),
+    )
 
 
 def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
@@ -488,7 +494,13 @@ class GMM(Mixture):
         kappa = np.full(K, float(self.kappa))
         shift = kappa[:, None] * centred_mean
         square = np.broadcast_to(self.beta, (K, self.n_features)) + shift * centred_mean
-        return Natural(self.alpha, kappa, shift, np.full(K, float(self.nu)), square)
+        return Natural(
+            alpha=self.alpha,
+            kappa=kappa,
+            shift=shift,
+            nu=np.full(K, float(self.nu)),
+            square=square,
+        )
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
         """Return the prior or, with ``form="posterior"``, the prior raised to the power b.
@@ -509,7 +521,7 @@ class GMM(Mixture):
                 f"the precisions is improper at T={1 / b:.4g}. Use a lower temperature, more "
                 "degrees of freedom, or form='likelihood'."
             )
-        return Natural(scaled.alpha + 1 - b, scaled.kappa, scaled.shift, nu, scaled.square)
+        return replace(scaled, alpha=scaled.alpha + 1 - b, nu=nu)
 
     def _centred(self, X: NDArray) -> NDArray:
         """Subtract the mean of the training data."""

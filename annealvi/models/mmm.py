@@ -235,7 +235,14 @@ class MMM(Mixture):
         out[:] = self.log_weights
         row_ends = X.indptr[start : stop + 1]
         # out += X[rows] @ log_words
-        kernels.add_product(X.data, X.indices, row_ends, self.log_words, self.n_threads, out)
+        kernels.add_product(
+            data=X.data,
+            indices=X.indices,
+            indptr=row_ends,
+            rows=self.log_words,
+            n_threads=self.n_threads,
+            out=out,
+        )
         return out
 
     def normalise(self, joint: NDArray[np.float64], b: float) -> tuple[NDArray, NDArray]:

@@ -514,7 +514,13 @@ def log_partition(
         )
     seed_words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in seed_words])
-    draws = Draws(int(n_samples), int(n_theta), seed, n_threads(n_jobs), callback)
+    draws = Draws(
+        n_samples=int(n_samples),
+        n_theta=int(n_theta),
+        seed=seed,
+        n_threads=n_threads(n_jobs),
+        callback=callback,
+    )
     details: dict[str, Any] = {}
     if method in ("auto", "exact") and "exact" in offered:
         try:

@@ -152,7 +152,7 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         gradient = derivative(w) if callable(derivative) else w * derivative
         slope = float(np.sum(v * numbers(gradient, what, q.logit.shape)))
         difference = float(np.squeeze(approx_fprime(np.zeros(1), weighted_sum_at)))
-        _compare(slope, difference, float(np.sum(np.abs(w * value))), what)
+        _compare(slope, difference, size=float(np.sum(np.abs(w * value))), what=what)
 
 
 def check_distance(
@@ -188,7 +188,10 @@ def check_distance(
         )
         magnitude = float(np.abs(np.squeeze(value(np.array([point])))))
         _compare(
-            float(slope), float(np.squeeze(difference)), magnitude, f"{names[1]} at u = {point}"
+            slope=float(slope),
+            difference=float(np.squeeze(difference)),
+            size=magnitude,
+            what=f"{names[1]} at u = {point}",
         )
 
 

@@ -294,7 +294,7 @@ class LocalVariational(Learned):
 
         Temperatures are not rescaled, so each depends only on the document itself.
         """
-        return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
+        return Tempering(inverse=1.0, rule=self._rule(level=None)) if self._step else UNTEMPERED
 
     def _rule(self, level: float | None) -> DocumentRule:
         """The rule with the averages so far; `level` is the geometric mean of 1/T, if any."""

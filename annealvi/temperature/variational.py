@@ -259,7 +259,7 @@ class Variational(Learned):
         >>> Variational.as_printed(log_c).partition.method
         'monte-carlo'
         """
-        uniform = 1 / float(np.mean(1 / geometric_grid(10.0, 100)))
+        uniform = 1 / float(np.mean(1 / geometric_grid(t_max=10.0, size=100)))
         return cls(
             partition=partition,
             damping=1.0,

@@ -398,8 +398,8 @@ class LDAPrior:
         self.doc_topic_prior, self.topic_word_prior = check_priors(
             symmetric if doc_topic_prior is None else doc_topic_prior,
             symmetric if topic_word_prior is None else topic_word_prior,
-            (self.n_components, self.n_features),
-            np.dtype(np.float64),
+            shape=(self.n_components, self.n_features),
+            dtype=np.dtype(np.float64),
         )
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
