@@ -17,7 +17,7 @@ export PIP_QUIET := 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo docs test test-all test-anndata test-debug test-deep test-oldest test-newest search fuzz sanitize \
+.PHONY: demo docs test test-all test-anndata test-app test-debug test-deep test-oldest test-newest search fuzz sanitize \
 	sanitize-threads bench quality optima examples examples-deep lint clean wheel check-wheel release-check
 
 demo: $(VENV)/.demo
@@ -34,13 +34,17 @@ docs: $(VENV)/.docs
 
 # What is marked slow, then the kernels once more in a build with bounds checks.
 test-all: $(VENV)/.test
-	$(BIN)/$(PYTEST) -m 'slow and not deep'
+	$(BIN)/$(PYTEST) -m 'slow and not deep and not browser'
 	$(MAKE) test-anndata
 	$(MAKE) test-debug
 
 # anndata holds pandas below 3 on Python 3.11, so its tests have an environment of their own.
 test-anndata: $(VENV)-anndata/.test
 	$(VENV)-anndata/bin/pytest tests/corpus/test_cells.py tests/project/test_cells_page.py
+
+# The page of annealvi open in Chromium; without Chromium, its tests are skipped.
+test-app: $(VENV)/.test
+	$(BIN)/pytest -m browser tests/app
 
 # The copy of the package that is compiled with checks comes first on Python's path.  All tests of
 # the kernels, and of what calls them those of `make test`.

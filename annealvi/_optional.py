@@ -8,6 +8,7 @@ from types import ModuleType
 
 #: The names that pip uses for modules whose import name is different.
 PACKAGES = {"cupy": "cupy-cuda12x[ctk]", "dask": "dask[array]", "stop_words": "stop-words"}
+PACKAGES |= {"docx": "python-docx"}
 
 
 def import_optional(module: str, purpose: str, *others: str) -> ModuleType:

@@ -1,16 +1,19 @@
 """Draw the pictures of the manual, all in one style.
 
-    python -m bench.pictures [PART ...]      all, or some of: chart topics report gallery support
-                                            drawings
+    python -m bench.pictures [PART ...]      all, or some of: chart topics report page gallery
+                                            support drawings
 
-The pictures are written to docs/pictures.  `report` makes a photograph of the report with Chromium,
+The pictures are written to docs/pictures.  `report` and `page` make photographs with Chromium,
 which must be installed.  `python examples/gmm_surface.py --film` makes the film of the surface.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
+import threading
+import time
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -76,8 +79,9 @@ def draw_chart() -> None:
 
 
 def draw_topics() -> None:
-    largest = summary().table.share.nlargest(6).index
-    save("topics.png", plot.plot_topic_words(summary(), topics=sorted(largest)))
+    """Draw the topics of docs/learn/start.md, which removes no LaTeX."""
+    model = TopicModel(n_topics=20, random_state=0).fit(abstracts().texts)
+    save("topics.png", plot.plot_topic_words(model.describe(abstracts().texts), [2, 4, 6, 8]))
 
 
 def draw_support() -> None:
@@ -144,30 +148,68 @@ def draw_abstract() -> Any:
 PHYSICS = {"cond-mat", "physics", "quant-ph"}
 
 
-def photograph_report() -> None:
+def photograph(link: str, name: str, width: int, height: int, scale: float, is_dark: bool) -> None:
     browser = which("chromium") or which("google-chrome")
     if browser is None:
-        raise SystemExit("Chromium is needed to photograph the report, and it is not installed.")
+        raise SystemExit("Chromium is needed to photograph pages, and it is not installed.")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options += ["--virtual-time-budget=4000", f"--window-size={width},{height}"]
+    options += [f"--force-device-scale-factor={scale}"]
+    options += [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"]
+    command = [browser, *options, f"--screenshot={FOLDER / name}.png", link]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    print(FOLDER / f"{name}.png")
+
+
+def photograph_report() -> None:
     texts = abstracts()
     number = int(np.argmax(["security" in words for words in summary().table.words]))
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "topics.html"
         groups = texts.target_names[texts.target]
         summary().write_report(page, title="3,000 abstracts", times=texts.created, groups=groups)
-        for name, (width, height, scale, is_dark) in PHOTOGRAPHS.items():
-            options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-            options += ["--virtual-time-budget=4000", f"--window-size={width},{height}"]
-            options += [f"--force-device-scale-factor={scale}"]
-            options += [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"]
-            options += [f"--screenshot={FOLDER / name}.png", f"{page.as_uri()}#topic-{number}"]
-            subprocess.run([browser, *options], check=True, stderr=subprocess.DEVNULL)
-            print(FOLDER / f"{name}.png")
+        for name, size in PHOTOGRAPHS.items():
+            photograph(f"{page.as_uri()}#topic-{number}", name, *size)
+
+
+def photograph_page() -> None:
+    """Photograph the page of `annealvi open` with the topics of the bundled abstracts."""
+    import pandas
+    import uvicorn
+
+    from annealvi.app.server import make_app
+    from annealvi.app.study import Study
+    from annealvi.cli.inputs import read_columns
+
+    texts = abstracts()
+    columns = {"title": texts.titles, "abstract": texts.texts, "created": texts.created}
+    columns["field"] = texts.target_names[texts.target]
+    settings = {"text": "abstract", "title": "title", "time": "created", "group": "field"}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # the page shows the name of the study's folder
+        pandas.DataFrame(columns).to_csv("abstracts.csv", index=False)
+        study = Study(Path("annealvi-study"), read_columns)
+        study.take(Path("abstracts.csv"), "abstracts.csv")
+        study.fit(**settings, freq="year", language="english", n_topics=20)
+        while study.process is not None or study.busy:
+            time.sleep(0.1)
+        config = uvicorn.Config(make_app(study, "page"), port=0, log_level="critical")
+        listening = config.bind_socket()
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=[[listening]])
+        thread.start()
+        link = f"http://127.0.0.1:{listening.getsockname()[1]}/page/"
+        photograph(link, "page", *PHOTOGRAPHS["report"])
+        server.should_exit = True
+        thread.join()
+        os.chdir(CHECKOUT)
 
 
 PARTS = {
     "chart": draw_chart,
     "topics": draw_topics,
     "report": photograph_report,
+    "page": photograph_page,
     "gallery": draw_gallery,
     "support": draw_support,
     "drawings": draw_drawings,

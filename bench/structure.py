@@ -47,6 +47,7 @@ FLOORS: list[set[str]] = [
     {"dask", "plot", "storage"},
     {"topics"},
     {""},  # the package's own __init__
+    {"app"},
     {"cli"},
     {"__main__"},
 ]

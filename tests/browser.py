@@ -5,6 +5,7 @@ https://chromedevtools.github.io/devtools-protocol/ names the methods.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import json
@@ -27,16 +28,17 @@ def find_chromium() -> str | None:
 
 
 class Page:
-    """One page without a network.
+    """One page without a network, or with `online=True` for a server on this machine.
 
     `complaints` are uncaught errors, and what the page wrote to the console as a warning or an
     error; `requests` are the addresses of all that was asked for.
     """
 
-    def __init__(self, profile: Path) -> None:
+    def __init__(self, profile: Path, *, online: bool = False) -> None:
         arguments = [
             *(find_chromium() or "chromium", "--headless=new", "--no-sandbox", "--disable-gpu"),
             *("--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"),
+            *("--disable-component-update", "--disable-sync", "--disable-quic"),
             *(f"--user-data-dir={profile}", "--remote-debugging-pipe"),
         ]
         (of_chromium, self._out), (self._in, to_us) = os.pipe(), os.pipe()
@@ -61,8 +63,9 @@ class Page:
         self._session = attached["sessionId"]
         for domain in ("Runtime", "Log", "Network", "Page"):
             self.call(f"{domain}.enable")
-        speeds = dict(latency=0, downloadThroughput=0, uploadThroughput=0)
-        self.call("Network.emulateNetworkConditions", offline=True, **speeds)
+        if not online:
+            speeds = dict(latency=0, downloadThroughput=0, uploadThroughput=0)
+            self.call("Network.emulateNetworkConditions", offline=True, **speeds)
 
     def __enter__(self) -> Page:
         return self
@@ -117,6 +120,11 @@ class Page:
 
     def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Open a file in a window of this size and wait until its script has run."""
+        self.go(path.resolve().as_uri(), width=width, height=height, dark=dark)
+        self.wait("document.body && document.body.dataset.ready === 'true'")
+
+    def go(self, link: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Open a link in a window of this size."""
         size = dict(width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setDeviceMetricsOverride", **size)
         self.call("Emulation.setTouchEmulationEnabled", enabled=width < 600)
@@ -127,12 +135,11 @@ class Page:
         ]
         self.call("Emulation.setEmulatedMedia", features=features)
         self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=path.resolve().as_uri())
-        self.wait("document.body && document.body.dataset.ready === 'true'")
+        self.call("Page.navigate", url=link)
 
-    def wait(self, condition: str) -> None:
+    def wait(self, condition: str, seconds: float = PATIENCE) -> None:
         """Wait until an expression is true in the page."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + seconds
         while not self.value(condition):
             if time.monotonic() > end:
                 raise TimeoutError(f"never true: {condition}; {self.complaints}")
@@ -157,3 +164,23 @@ class Page:
         time.sleep(0.1)  # plotly looks for the nearest point not more often than that
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **at)
+
+    def upload(self, selector: str, path: Path) -> None:
+        """Choose a file in the first such input."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path.resolve())])
+
+    def picture(self, path: Path) -> None:
+        """Write a picture of the window to a .png file."""
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=False)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+    def key(self, name: str) -> None:
+        """Press a key, such as Tab or Enter."""
+        code = {"Tab": 9, "Enter": 13}[name]
+        pressed = dict(key=name, code=name, windowsVirtualKeyCode=code)
+        self.call(
+            "Input.dispatchKeyEvent", type="keyDown", text={13: "\r"}.get(code, ""), **pressed
+        )
+        self.call("Input.dispatchKeyEvent", type="keyUp", **pressed)

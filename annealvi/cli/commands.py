@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from annealvi._kernels import instruction_set, openmp_enabled
+from annealvi._optional import import_optional
 from annealvi._version import __version__
 from annealvi.cli.fit import demo, fit
-from annealvi.cli.inputs import FORMATS
+from annealvi.cli.inputs import FORMATS, read_columns
 from annealvi.cli.models import compare, label, label_topics, show
 from annealvi.cli.paper import paper
 from annealvi.exceptions import BadParameter
@@ -25,7 +26,10 @@ documents (PATH):
   .csv .tsv             each row is a document; the first line contains the names of the columns
   .jsonl .ndjson        each line is a document, as a JSON object
   .parquet              each row is a document; needs pip install pandas pyarrow
+  .xlsx                 each row of the first sheet is a document; needs pip install openpyxl
   .txt                  each line is a document
+  .docx                 each paragraph is a document; needs pip install python-docx
+  .zip                  each .txt or .docx file in it is a document, as in a folder
   .npz .mtx             word counts, as a sparse matrix of documents x words
   .h5ad                 counts of genes or regions in cells, in the format of AnnData; needs
                         pip install anndata; the columns are the columns of obs
@@ -33,9 +37,9 @@ documents (PATH):
                         barcodes.tsv
   docword.*.txt         word counts in UCI's bag-of-words format
   .ldac                 word counts in the format of LDA-C
-  All files except .npz, .parquet and .h5ad can be compressed by gzip (.gz).  Tables (.csv to
-  .parquet) need pandas (pip install pandas).  The words of counts are read from the file
-  --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
+  Files can be compressed by gzip (.gz), except .npz, .parquet, .h5ad, .xlsx, .docx and .zip.
+  Tables (.csv to .xlsx) need pandas (pip install pandas).  The words of counts are read from the
+  file --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
 """
 FIT = f"""\
 {_DOCUMENTS}
@@ -85,6 +89,15 @@ example:
 
 The labels are written to the file of the model.  annealvi label, annealvi show and reports use the
 labels.
+"""
+OPEN = """\
+examples:
+  annealvi open                                 choose a file on the page
+  annealvi open reviews.xlsx
+
+FILE can be .csv, .tsv, .xlsx, .jsonl, .txt (a document on each line), .docx (a document in each
+paragraph), or a .zip file of .txt or .docx files.  The page can be opened only on this computer, by
+the link that is printed.  The study is kept in --folder: the same command opens it again.
 """
 COMPARE = """\
 example:
@@ -148,6 +161,18 @@ def encoding(text: str) -> str:
     return ",".join("utf-8-sig" if name == "utf-8" else name for name in names)
 
 
+#: The other libraries of the extra `app`.
+FOR_PAGE = ("uvicorn", "openpyxl", "docx", "stop_words", "plotly", "pandas", "tqdm")
+
+
+def open_page(chosen: argparse.Namespace) -> None:
+    """Serve the page of a study."""
+    import_optional("starlette", "annealvi open", *FOR_PAGE)
+    from annealvi.app import serve
+
+    serve(chosen.file, chosen.folder, read_columns, chosen.port, not chosen.no_browser)
+
+
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
     return {"metavar": metavar, "help": text, "type": type, "default": default}
 
@@ -172,6 +197,7 @@ READING = {
     "--vocabulary": value("FILE", "file with the words of counts, one word on each line"),
     "--layer": value("NAME", "layer of a .h5ad file that contains the counts, or raw (default: X)"),
 }
+COPIES = flag("leave out texts that repeat an earlier text exactly")
 SEEDS = """topics that you look for, as names with some words of each topic: a JSON file, or JSON
 such as '{"space": ["nasa", "orbit"]}'"""
 PERIODS = """length of periods of time: year, quarter, month, week, day, or a multiple such as
@@ -179,8 +205,9 @@ PERIODS = """length of periods of time: year, quarter, month, week, day, or a mu
 FORMULA = """estimate effects of columns on topic shares, such as '~ party + bs(day, df=5)', where
 bs is a spline; party * day includes the interaction of both columns"""
 REFITS = "fit N more models, so that intervals allow for uncertain topics (default: 0)"
-STOP_WORDS = """english, none, another language such as german (needs pip install stop-words),
-or a file with a word on each line (default: english)"""
+STOP_WORDS = """english, none, another language such as german or de (needs pip install
+stop-words), several languages such as german,english, or a file with a word on each line (default:
+english)"""
 RARE = "exclude words in fewer documents (default: from the number of documents)"
 FREQUENT = "exclude words in more documents (default: a fifth of the documents)"
 #: The options of each command, in groups that its help shows; the first group has no headline.
@@ -209,6 +236,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
+            "--drop-copies": COPIES,
             "--clean": flag("remove links, @-mentions, HTML tags and entities, LaTeX commands"),
         },
         "how to fit": {
@@ -247,6 +275,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             "--freq": value("PERIOD", PERIODS, default="year"),
             "--formula": value("FORMULA", FORMULA),
             "--refits": value("N", REFITS, refits, 0),
+            "--drop-copies": COPIES,
             **QUIET,
         },
         "how to read the documents": READING,
@@ -263,6 +292,18 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             **MODEL,
             "other": value("MODEL", "another such file"),
             "--words": value("N", "number of words of each topic (default: 4)", at_least(1), 4),
+        }
+    },
+    "open": {
+        "": {
+            "file": value("FILE", "a file of documents, see below (default: chosen on the page)")
+            | {"nargs": "?"},
+            "--folder": value(
+                "FOLDER",
+                "folder of the study (default: annealvi-study beside FILE, or in this folder)",
+            ),
+            "--port": value("N", "port of this computer (default: a free port)", at_least(0), 0),
+            "--no-browser": flag("only print the link of the page"),
         }
     },
     "demo": {
@@ -282,6 +323,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
     "paper": (paper, "write tables, figures and methods for a paper", PAPER),
     "label-topics": (label_topics, "set labels of topics in the file of a model", LABEL_TOPICS),
     "compare": (compare, "match the topics of two models", COMPARE),
+    "open": (open_page, "find topics on a page in the browser, without code", OPEN),
     "demo": (demo, "find topics in 3,000 abstracts, and write a report", ""),
 }
 #: Parameters of the library and the options that set them, if their names differ.
@@ -353,8 +395,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 
+    shown = set()
+
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"{name}: warning: {_in_a_line(message)}", file=sys.stderr)
+        line = f"{name}: warning: {_in_a_line(message)}"
+        if line not in shown:  # several figures can give the same warning
+            print(line, file=sys.stderr)
+        shown.add(line)
 
     try:
         with warnings.catch_warnings():

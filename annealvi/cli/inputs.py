@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 import gzip
 import io
@@ -22,12 +23,14 @@ from annealvi.corpus import read_cells, read_lda_c, read_uci
 from annealvi.corpus.cells import has_names
 from annealvi.corpus.files import (
     GZIP,
+    decoded,
     naming,
     opened,
     read_npz,
     read_vocabulary,
     with_words,
 )
+from annealvi.corpus.office import NO_DOCUMENT, read_docx, read_xlsx, read_zip
 from annealvi.exceptions import warn_user
 
 #: The formats of files by the endings of their names.
@@ -38,6 +41,9 @@ ENDINGS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".txt": "lines",
+    ".xlsx": "xlsx",
+    ".docx": "docx",
+    ".zip": "zip",
     ".npz": "npz",
     ".mtx": "mtx",
     ".h5ad": "h5ad",
@@ -76,6 +82,8 @@ START = 1000
 OF_PAPER = ("methods.txt", "topics.tex", "trust.tex")
 #: The maximum number of names in a message.
 LISTED = 40
+#: The beginnings of files in UTF-16.
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass
@@ -92,6 +100,13 @@ class Corpus:
     words: Any = None
     #: All columns by their names, with None for missing values.
     table: Any = None
+
+    def take(self, numbers: list[int]) -> Corpus:
+        """Return these documents of a corpus of texts."""
+        columns = {name: [column[n] for n in numbers] for name, column in self.columns.items()}
+        table = {name: [column[n] for n in numbers] for name, column in dict(self.table).items()}
+        texts = [(self.texts or [])[n] for n in numbers]
+        return Corpus(self.origin, columns, texts, table=table)
 
     def __len__(self) -> int:
         return self.counts.shape[0] if self.texts is None else len(self.texts)
@@ -126,7 +141,8 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
 def kind_of(path: Path) -> str:
     """Return the format of a file, which is determined by its name."""
     name = Path(path.name.lower())
-    name = name.with_suffix("") if name.suffix in PACKED else name
+    is_archive = name.suffix == ".zip" and Path(name.stem).suffix not in ENDINGS
+    name = name.with_suffix("") if name.suffix in PACKED and not is_archive else name
     if name.name.startswith("docword."):
         return "uci"
     if name.suffix not in ENDINGS:
@@ -142,15 +158,6 @@ def read_text(path: str | Path, encoding: str) -> str:
     with opened(path, "text") as stream:
         text = decoded(stream.read(), encoding)
     return _is_text(text.replace("\r\n", "\n").replace("\r", "\n"), path, encoding)
-
-
-def decoded(content: bytes, encodings: str) -> str:
-    """Decode a file by the first of the `encodings`, separated by commas, that fits."""
-    *preferred, final = encodings.split(",")
-    for encoding in preferred:
-        with suppress(UnicodeDecodeError):
-            return content.decode(encoding)
-    return content.decode(final)
 
 
 def _is_text(text: str, path: str | Path, encoding: str) -> str:
@@ -172,14 +179,35 @@ def _is_text(text: str, path: str | Path, encoding: str) -> str:
 # ------------------------------------------------------------------------------ texts
 
 
-def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapping[str, Any]:
+    """Read the columns of documents that are texts: a folder, or a file of a kind."""
     if kind == "folder":
-        table: Any = _folder(path, chosen.files or "*", chosen.encoding)
-    elif kind == "lines":
-        lines = read_text(path, chosen.encoding).removesuffix("\n").split("\n")
-        table = {"text": lines if any(map(str.strip, lines)) else []}
-    else:
-        table = _table(path, kind, chosen.encoding)
+        return _folder(path, pattern, encoding)
+    if kind == "lines":
+        lines = read_text(path, encoding).removesuffix("\n").split("\n")
+        return {"text": lines if any(map(str.strip, lines)) else []}
+    with naming(path, f"a .{kind} file"):
+        if kind == "xlsx":
+            return read_xlsx(path)
+        if kind == "docx":
+            return {"text": read_docx(path)}
+        if kind == "zip":
+            return read_zip(path, encoding)
+    return _table(path, kind, encoding)
+
+
+def read_columns(path: Path) -> Mapping[str, Any]:
+    """Read a file of texts, whose kind its name shows and whose encoding is not known."""
+    kind = kind_of(path)
+    if kind in COUNTS:
+        raise ValueError(f"{str(path)!r} contains word counts, not texts.")
+    with path.open("rb") as file:
+        encoding = "utf-16" if file.read(2) in UTF_16 else "utf-8-sig,cp1252"  # the latter: Windows
+    return read_table(path, kind, encoding)
+
+
+def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+    table = read_table(path, kind, chosen.encoding, chosen.files or "*")
     names = list(table)
     origin = repr(chosen.path)
     if not names:
@@ -250,7 +278,7 @@ def _listed(names: list[str], headline: str = "Its columns are") -> str:
 def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     """Read the files of a folder and of its subfolders, except hidden files."""
     files = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
-    files = [file for file in files if not any(name.startswith(".") for name in file.parts)]
+    files = [file for file in files if not any(name.startswith(NO_DOCUMENT) for name in file.parts)]
     files.sort(key=Path.as_posix)
     written = [file.as_posix() for file in files if _is_output(path / file)]
     if written:
@@ -263,7 +291,11 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     errors = {}
     for file in files:
         try:
-            texts.append(read_text(path / file, encoding))
+            if file.suffix.lower() == ".docx":
+                with naming(path / file, "a .docx file"):
+                    texts.append("\n".join(read_docx(path / file)))
+            else:
+                texts.append(read_text(path / file, encoding))
         except ValueError as error:
             errors[file.as_posix()] = error
     if errors:

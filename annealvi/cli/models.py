@@ -16,13 +16,14 @@ from scipy import sparse
 
 from annealvi._optional import import_optional
 from annealvi.cli.inputs import Corpus, read_corpus
+from annealvi.files import read as read_file
 from annealvi.files import replacing
 from annealvi.metrics.topics import topic_checksum
-from annealvi.storage import load, save
-from annealvi.topics import TopicSummary, describe
+from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
+from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
-from annealvi.topics.trust import pairs, reasons, similarity_of
+from annealvi.topics.trust import reasons, similarity_of
 
 LEGENDS = {
     "support": "support: the share of the fit's runs that found the topic; a new fit may not find "
@@ -98,9 +99,22 @@ def print_topics(topics: Topics, n_words: int, coherence: NDArray | None = None)
             print(f"{k:>5}* {weak[k]}")
 
 
+def _missing_tokenizer(text: str) -> list[str]:
+    """Stand for a function of the user, which files do not contain, until texts are read."""
+    raise ValueError(
+        "The model was fitted with a function that splits texts into words. Files do not contain "
+        "functions, so apply the model to texts in Python: annealvi.load(path, vectorizer=...)."
+    )
+
+
 def read_topics(path: str) -> Source:
     """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
-    model = load(path)
+    tree = read_file(path, KIND)["tree"]
+    if "vectorizer" in ESTIMATOR.load(tree, "")["functions"]:
+        model = estimator_of(tree, {"vectorizer": TopicVectorizer(tokenizer=str.split)})
+        model.vectorizer_.set_params(tokenizer=_missing_tokenizer)
+    else:
+        model = estimator_of(tree)
     if lda_in(model) is None:
         raise ValueError(f"{path!r} must contain a topic model. Got a {type(model).__name__}.")
     return Source(model)
@@ -120,6 +134,10 @@ def say(chosen: argparse.Namespace, line: str) -> None:
 def read(chosen: argparse.Namespace) -> Corpus:
     """Read the documents that the options name, and report their number."""
     corpus = read_corpus(chosen)
+    if vars(chosen).get("drop_copies") and corpus.texts is not None:
+        firsts = [*{text: number for number, text in reversed([*enumerate(corpus.texts)])}.values()]
+        say(chosen, f"dropped {len(corpus) - len(firsts):,} exact copies of earlier texts")
+        corpus = corpus.take(sorted(firsts))
     n_empty = sum(not text.strip() for text in corpus.texts or ())
     documents = "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
     note = f"; {n_empty:,} of them are empty" if n_empty else ""
@@ -236,39 +254,22 @@ def label_topics(chosen: argparse.Namespace) -> None:
 
 
 def compare(chosen: argparse.Namespace) -> None:
-    """Match the topics of two models, and print how similar they are."""
-    first = read_topics(chosen.model).topics
-    second = read_topics(chosen.other).topics
-    _, first_columns, second_columns = np.intersect1d(
-        first.words, second.words, return_indices=True
-    )
-    if not len(first_columns):
-        raise ValueError(
-            f"The models {chosen.model!r} and {chosen.other!r} have no word in common."
-        )
-    if len(first_columns) < max(len(first.words), len(second.words)):
+    """Print which topics of two models match, split, were merged, vanished or are new."""
+    first = read_topics(chosen.model)
+    second = read_topics(chosen.other)
+    table = compare_topics(first.whole, second.whole)
+    n_words = table.attrs["n_words"]
+    if n_words < max(len(first.topics.words), len(second.topics.words)):
         print(
-            f"{len(first_columns):,} of {len(first.words):,} and {len(second.words):,} words are "
-            "in both models"
+            f"{n_words:,} of {len(first.topics.words):,} and {len(second.topics.words):,} words "
+            "are in both models"
         )
-    rows, columns, cosines = pairs(
-        first.components[:, first_columns], second.components[:, second_columns]
-    )
-    first_words = [" ".join(first.top(k, chosen.words)) for k in range(len(first.sizes))]
-    second_words = [" ".join(second.top(k, chosen.words)) for k in range(len(second.sizes))]
-    width = max(len(first_words[k]) for k in rows)
-    print(f"similarity  topic  {'words':<{max(6, width + 2)}}topic  words")
-    for match in np.argsort(-cosines, kind="stable"):
-        k = rows[match]
-        m = columns[match]
-        print(
-            f"{cosines[match]:>10.2f}  {k:>5}  {first_words[k]:<{width}}  {m:>5}  {second_words[m]}"
-        )
-    for words, matched, path in (
-        (first_words, rows, chosen.model),
-        (second_words, columns, chosen.other),
-    ):
-        for k in sorted({*range(len(words))} - {*matched}):
-            print(f"{'':>10}  {k:>5}  {words[k]}  only in {path!r}")
-    mean = cosines.sum() / max(len(first_words), len(second_words))
+    print("similarity  finding   topics")
+    for row in table.itertuples():
+        sides = [
+            ", ".join(f"{k} ({' '.join(source.topics.top(k, chosen.words))})" for k in numbers)
+            for source, numbers in ((first, row.topics), (second, row.others))
+        ]
+        print(f"{row.cosine:>10.2f}  {row.kind:<8}  {' -> '.join(side or '-' for side in sides)}")
+    mean = table.attrs["stability"]
     print(f"stability (mean similarity, 1 if both models have the same topics): {mean:.2f}")

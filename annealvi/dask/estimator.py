@@ -30,11 +30,13 @@ from annealvi.scale.engines import SerialEngine
 from annealvi.threads import reading
 
 #: Default numbers of documents in a shard, and in a minibatch of a large corpus.
-SHARD, BATCH = 4096, 65_536
+SHARD = 4096
+BATCH = 65_536
 #: Parameters that annealvi.TemperedLDA does not have.
 OWN = ("client", "checkpoint", "shard_size")
 #: The approximate minimum numbers of steps of a pass, and of a fit.
-LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
+LEAST_OF_PASS = 8
+LEAST_OF_FIT = 30
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -125,11 +127,13 @@ class TemperedLDA(LocalLDA):
         prepared: Any = self._prepare_in_memory
         if are_partitions(X):
             if self.validation_fraction is not None:
-                hint = (
+                raise BadParameter(
+                    "validation_fraction",
+                    "None",
+                    self.validation_fraction,
                     "Documents on workers cannot be held out. Exclude some documents from X, and "
-                    "score them with annealvi.dask.document_completion."
+                    "score them with annealvi.dask.document_completion.",
                 )
-                raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
             prepared = partial(self._prepare, as_engine(self.client))
         self._fit(X, y, resume=resume, prepared=prepared, others=others)
         return self
@@ -149,8 +153,12 @@ class TemperedLDA(LocalLDA):
             If X consists of parts on workers.
         """
         if are_partitions(X):
-            hint = "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus."
-            raise BadParameter("X", "a matrix in memory", X, hint)
+            raise BadParameter(
+                "X",
+                "a matrix in memory",
+                X,
+                "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus.",
+            )
         return super().partial_fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
@@ -332,7 +340,8 @@ class TemperedLDA(LocalLDA):
 
 def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
     """Return the sizes of shards and minibatches, computed from the corpus if they are None."""
-    shard, batch = parameters["shard_size"], parameters["batch_size"]
+    shard = parameters["shard_size"]
+    batch = parameters["batch_size"]
     size = SHARD if shard is None else int(shard)
     if batch is None:
         n_passes = passes(n_samples) if parameters["max_iter"] is None else parameters["max_iter"]

@@ -19,7 +19,9 @@ from annealvi.plot.topics import (
     plot_topic_words,
     plot_topics_by_group,
     plot_topics_over_time,
+    plot_topics_together,
     plot_words_by_group,
+    plot_words_over_time,
 )
 
 __all__ = [
@@ -36,5 +38,7 @@ __all__ = [
     "plot_topic_words",
     "plot_topics_by_group",
     "plot_topics_over_time",
+    "plot_topics_together",
     "plot_words_by_group",
+    "plot_words_over_time",
 ]

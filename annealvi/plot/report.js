@@ -22,6 +22,8 @@
 
   const cut = (text) => (text.length > 16 ? text.slice(0, 15) + "…" : text);
 
+  const printed = () => document.documentElement.classList.contains("printed");
+
   function themed(layout) {
     const own = structuredClone(layout);
     const line = colour("line");
@@ -60,7 +62,11 @@
   function draw(name, figure) {
     const place = byId("figure-" + name);
     const drawn = place.classList.contains("js-plotly-plot");
-    Plotly.react(place, figure.data.map(paint), themed(figure.layout), { responsive: true, displayModeBar: false });
+    const layout = themed(figure.layout);
+    // without a size, plotly keeps the size of the screen
+    if (printed()) Object.assign(layout, { width: place.clientWidth, height: place.clientHeight });
+    else layout.autosize = true;
+    Plotly.react(place, figure.data.map(paint), layout, { responsive: true, displayModeBar: false });
     if (!drawn) {
       place.on("plotly_click", (event) => {
         const topic = topicOf(event.points[0]);
@@ -174,6 +180,25 @@
       near.unobserve(byId(name));
       near.observe(byId(name));
     }
+  }
+
+  // On paper everything is drawn: in light colours, and not wider than the page.
+  function beforePrint() {
+    document.documentElement.classList.add("printed");
+    for (const name of sections) {
+      const place = byId("figure-" + name);
+      place.style.zoom = Math.min(1, byId(name).clientWidth / (parseFloat(place.style.minWidth) || 1));
+      near.unobserve(byId(name));
+    }
+    drawMap();
+    drawCourse();
+    for (const name of sections) draw(name, data.figures[name]);
+  }
+
+  function afterPrint() {
+    document.documentElement.classList.remove("printed");
+    for (const name of sections) byId("figure-" + name).style.zoom = "";
+    drawAll();
   }
 
   function openSections() {
@@ -322,6 +347,109 @@
     if (scroll && (top < 0 || top > innerHeight * 0.6)) panel.scrollIntoView();
   }
 
+  // ------------------------------------------------------------- documents
+
+  const { numbers: readable, words: vocabulary, nDocuments } = data.reading;
+  const LISTED = 100;
+  // Okabe and Ito's colours; topics with smaller shares in the document are grey.
+  const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"];
+  const unspaced = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]/;
+  const spaced = (text) => text.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]+/gu, " ");
+  const paintOf = (topics) => new Map(topics.map(([k], i) => [k, COLOURS[i]]));
+
+  function stripes({ topics }) {
+    const colours = paintOf(topics);
+    return element(
+      "span",
+      { className: "bar" },
+      ...topics.map(([k, share]) => {
+        const part = element("span", { title: k + " " + data.topics[k].label + " · " + percent(share, 0) });
+        Object.assign(part.style, { width: percent(share), background: colours.get(k) });
+        return part;
+      })
+    );
+  }
+
+  function headline(number) {
+    const { title, text } = data.documents[number];
+    return title || text.slice(0, 90) || "Document " + number;
+  }
+
+  // All text that a search looks at, made once.
+  const haystacks = new Map();
+  function haystack(number) {
+    if (!haystacks.has(number)) {
+      const { title = "", text = "", topics, group = "" } = data.documents[number];
+      const labels = topics.map(([k]) => data.topics[k].label);
+      haystacks.set(number, [title, text, group, ...labels].join("\n").toLowerCase());
+    }
+    return haystacks.get(number);
+  }
+
+  function listDocuments() {
+    const wanted = byId("reading-search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const hits = readable.filter((number) => wanted.every((word) => haystack(number).includes(word)));
+    const shown = hits.length > LISTED ? " The first " + LISTED + " are listed." : "";
+    byId("reading-count").textContent = hits.length.toLocaleString("en") + " documents." + shown;
+    byId("reading-list").replaceChildren(
+      ...hits.slice(0, LISTED).map((number) => {
+        const button = element("button", { type: "button" }, headline(number), stripes(data.documents[number]));
+        button.addEventListener("click", () => readDocument(number, button));
+        return element("li", {}, button);
+      })
+    );
+    const first = byId("reading-list").querySelector("button");
+    if (first) readDocument(hits[0], first);
+    else byId("reading-document").replaceChildren();
+  }
+
+  function readDocument(number, button) {
+    const { text, topics, words, group } = data.documents[number];
+    const colours = paintOf(topics);
+    const topicOfWord = new Map(words.map(([word, k, percent]) => [spaced(vocabulary[word]), [k, percent]]));
+    const patterns = [...topicOfWord.keys()]
+      .sort((a, b) => b.length - a.length)
+      .map((word) => {
+        const pattern = word.replaceAll(" ", "[^\\p{L}\\p{M}\\p{N}]+");
+        return unspaced.test(word) ? pattern : "(?<![\\p{L}\\p{N}])" + pattern + "(?![\\p{L}\\p{M}\\p{N}])";
+      });
+    const pieces = patterns.length ? text.split(new RegExp("(" + patterns.join("|") + ")", "giu")) : [text];
+    const painted = pieces.map((piece, i) => {
+      const found = i % 2 && topicOfWord.get(spaced(piece));
+      if (!found) return piece;
+      const [k, share] = found;
+      const made = element("mark", { textContent: piece, title: k + " " + data.topics[k].label + ": " + share + "%" });
+      made.style.background = (colours.get(k) || "#999999") + Math.round(1.5 * share).toString(16).padStart(2, "0");
+      return made;
+    });
+    for (const other of byId("reading-list").querySelectorAll("button")) {
+      other.setAttribute("aria-current", String(other === button));
+    }
+    const keys = topics.map(([k, share]) => {
+      const made = chip(k, " · " + percent(share, 0));
+      made.style.borderLeft = "12px solid " + colours.get(k);
+      return made;
+    });
+    byId("reading-document").replaceChildren(
+      element("h3", { textContent: headline(number) }),
+      element("p", { className: "facts", textContent: "Document " + number + (group === undefined ? "" : " · " + group) }),
+      stripes(data.documents[number]),
+      element("p", { className: "chips" }, ...keys),
+      element("p", { className: "text" }, ...painted)
+    );
+  }
+
+  function openReading() {
+    if (!readable.length) return;
+    const sample = readable.length < nDocuments;
+    byId("reading").hidden = false;
+    byId("reading-note").textContent = sample
+      ? "This file contains a sample of " + readable.length.toLocaleString("en") + " of the " + nDocuments.toLocaleString("en") + " documents, evenly spaced."
+      : "All documents are listed here.";
+    byId("reading-search").addEventListener("input", listDocuments);
+    listDocuments();
+  }
+
   // ----------------------------------------------------------------- list
 
   function fillList() {
@@ -351,11 +479,13 @@
 
   function search() {
     const wanted = byId("search").value.trim().toLowerCase();
-    for (const item of byId("list").children) {
+    const items = [...byId("list").children];
+    for (const item of items) {
       const topic = data.topics[Number(item.firstChild.dataset.topic)];
       const words = relevant(topic, data.relevance).map(({ word }) => word.toLowerCase());
       item.hidden = !(topic.label.toLowerCase().includes(wanted) || words.some((word) => word.includes(wanted)));
     }
+    byId("no-match").hidden = items.some((item) => !item.hidden);
   }
 
   // Sorts the table of all topics by a column; a second click reverses the order.
@@ -391,12 +521,15 @@
     heading.firstChild.addEventListener("click", () => sortTable(column));
   });
   addEventListener("hashchange", fromAddress);
+  addEventListener("beforeprint", beforePrint);
+  addEventListener("afterprint", afterPrint);
   dark.addEventListener("change", drawAll);
   narrow.addEventListener("change", drawAll);
   openSections();
   fillList();
   drawAll();
   showTopic();
+  openReading();
   fromAddress();
   document.body.dataset.ready = "true";
 })();

@@ -39,6 +39,11 @@ N_OTHERS = 3
 TEXT_LENGTH = 2000
 TITLE_LENGTH = 300
 
+#: The documents that can be searched are a sample if there are more of them, or more bytes.
+N_READ, READ_BYTES = 5000, 20_000_000
+#: About how many bytes the number, the topic and the percentage of a word take.
+BYTES_OF_WORD = 13
+
 #: Names of measures of quality, and how to read them.
 QUALITY = {
     "held_out_log_likelihood": (
@@ -109,7 +114,7 @@ def write_report(
             "facts": _facts(summary),
             "css": _resource("report.css"),
             "sections": " ".join(sections),
-            "navigation": _navigation(sections),
+            "navigation": _navigation(sections, documents=bool(data["reading"]["numbers"])),
             "table": _table(summary),
             "quality": _quality(summary),
             "data": as_script_data(data),
@@ -149,8 +154,10 @@ def _policy(scripts: list[str]) -> str:
     )
 
 
-def _navigation(sections: dict[str, str]) -> str:
+def _navigation(sections: dict[str, str], *, documents: bool) -> str:
     shown = {"topics": "Topics", **sections, "table": "All topics", "quality": "Quality"}
+    if documents:
+        shown["reading"] = "Documents"
     if "fit" in shown:
         shown["fit"] = shown.pop("fit")  # moved to the end, as on the page
     return "".join(f'<a href="#{name}">{headline}</a>' for name, headline in shown.items())
@@ -230,7 +237,7 @@ def records(
                 "share": _rounded(summary.topic_shares[k]),
                 "weak": clean(weak[k], 400),
                 "words": np.searchsorted(used, words[k]).tolist(),
-                "logs": _rounded(np.log(summary.topics[k][words[k]])),
+                "logs": _rounded(np.log(summary.folded(k)[words[k]])),
                 "documents": numbers,
                 "near": near[:N_NEAR],
             }
@@ -242,25 +249,41 @@ def records(
     group_shares = None
     if groups is not None:
         group_shares = _shares(pictures.by_group(summary, groups, all_topics))
+    numbers = readable_documents(summary) if n_documents else []
+    words: dict[str, int] = {}
+    for number in numbers:
+        record = documents.setdefault(number, document(summary, number))
+        record["words"] = words_of(summary.document(number), words)
+    if groups is not None:
+        listed = groups.reindex(summary.index) if summary.index is not None else groups
+        for number, group in enumerate(listed):
+            if number in documents:
+                documents[number]["group"] = clean(group, 80)
     return {
         "relevance": float(relevance),
         "nWords": int(n_words),
         "vocabulary": [clean(word, 60) for word in summary.feature_names[used]],
-        "logs": _rounded(np.log(summary.word_shares[used])),
+        "logs": _rounded(np.log(summary.folded_word_shares[used])),
         "topics": topics,
         "order": pictures.by_size(summary),
         "map": {"x": _rounded(topic_map["x"]), "y": _rounded(topic_map["y"])},
         "documents": dict(sorted(documents.items())),
         "courses": courses,
         "groups": group_shares,
+        "reading": {
+            "numbers": numbers,
+            "words": [clean(word, 60) for word in words],
+            "nDocuments": len(summary.shares),
+        },
     }
 
 
 def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
     """Return the columns of the words of each topic for all positions of the slider."""
-    overall = np.log(summary.word_shares)
+    overall = np.log(summary.folded_word_shares)
     columns_of_topics = []
-    for topic in np.asarray(summary.topics, dtype=np.float64):
+    for k in range(len(summary.topics)):
+        topic = summary.folded(k)
         columns = np.flatnonzero(topic > 0)
         logs = np.log(topic[columns])
         top = {0}
@@ -282,6 +305,25 @@ def document(summary: Any, number: int) -> dict[str, Any]:
     if summary.texts is not None:
         record["text"] = clean(summary.texts[number], TEXT_LENGTH)
     return record
+
+
+def readable_documents(summary: Any) -> list[int]:
+    """Return the numbers of the documents that can be searched: all with a text, or a sample."""
+    if summary.texts is None:
+        return []
+    n_documents = len(summary.texts)
+    numbers = np.unique(np.linspace(0, n_documents - 1, min(n_documents, N_READ)).astype(int))
+    n_bytes = sum(min(len(summary.texts[number]), TEXT_LENGTH) for number in numbers)
+    n_bytes += BYTES_OF_WORD * np.diff(summary.counts.indptr)[numbers].sum()
+    return numbers[:: int(np.ceil(n_bytes / READ_BYTES)) or 1].tolist()
+
+
+def words_of(document: Any, words: dict[str, int]) -> list[list[int]]:
+    """Return the number in `words`, the topic and its percentage for each word of a document."""
+    best = document.responsibilities.argmax(axis=1)
+    percent = np.rint(100 * document.responsibilities.max(axis=1, initial=0.0))
+    numbers = [words.setdefault(word, len(words)) for word in document.words.tolist()]
+    return np.column_stack([numbers, best, percent]).astype(int).tolist()
 
 
 def _shares(drawn: pictures.Courses) -> dict[str, Any]:
@@ -307,7 +349,7 @@ def figures(
         drawn["groups"] = interactive.plot_topics_by_group(summary, groups)
     if other is not None:
         drawn["stability"] = interactive.plot_stability(summary, other)
-    if summary.history:
+    if summary.history and any(map(len, summary.history.values())):  # not after an edit of topics
         drawn["fit"] = interactive.plot_fit(summary)
     for figure in drawn.values():  # the page sets these
         figure.layout.template = None

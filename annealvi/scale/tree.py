@@ -59,5 +59,6 @@ class TreeSum(Generic[T]):
                     break  # wait until the other node is added
                 left, right = (value, sibling_value) if number < sibling else (sibling_value, value)
                 value = self._merged(left, right)
-            level, number = level + 1, number >> 1
+            level += 1
+            number >>= 1
         self.nodes[level, number] = value

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from annealvi.metrics.topics import RELEVANCE
+from annealvi.topics.forms import families_of, fold
 from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
 
 
@@ -37,13 +38,23 @@ class Topics:
     keep_labels: InitVar[Any] = None
 
     def __post_init__(self, keep_labels: Any) -> None:
+        """Compute p(w) and the labels; `keep_labels` is called when the user sets a label."""
         self.word_shares = shares_of_words(self.components, self.sizes)
+        #: The number of each word's family: forms of a word, which are shown as one word.
+        self.families = families_of(self.words)
+        #: p(w) of each word's family, of shape (V,).
+        self.family_shares = np.bincount(self.families, self.word_shares)[self.families]
+        # labels consist of top words, unless they are named
         top_words = [self.top(k) for k in range(len(self.sizes))]
         self.labels = Labels(labels_of(top_words, self.named), keep_labels)
 
-    def columns(self, k: int, n: int, relevance: float = RELEVANCE) -> NDArray:
+    def folded(self, k: int) -> NDArray[np.float64]:
+        """Return p(w | k), where the most probable form of a word has those of all its forms."""
+        return fold(self.components[k], self.families)
+
+    def columns(self, k: int, n: int, relevance: float = RELEVANCE) -> NDArray[np.intp]:
         """Return the columns of the n most relevant words of a topic, best first."""
-        return most_relevant(self.components[k], self.word_shares, n, relevance)
+        return most_relevant(self.folded(k), self.family_shares, n, relevance)
 
     def top(self, k: int, n: int = N_WORDS, relevance: float = RELEVANCE) -> list[str]:
         """Return the n most relevant words of a topic, best first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -15,10 +16,22 @@ from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
-from annealvi.topics import cells, contrasts, effects, paper, shares, trust
+from annealvi.topics import (
+    cells,
+    contrasts,
+    effects,
+    levels,
+    naming,
+    paper,
+    reading,
+    shares,
+    together,
+    trust,
+)
 from annealvi.topics import words as ranking
 from annealvi.topics.described import DescribedDocuments, Topics, assigned_shares
 from annealvi.topics.effects import Effects
+from annealvi.topics.reading import TopicDocument
 from annealvi.topics.refits import Refits, refit
 from annealvi.topics.source import Source, in_columns, seed_of
 from annealvi.topics.vectorizer import check_texts, of_each
@@ -55,7 +68,7 @@ def places(distances: NDArray) -> NDArray:
     from sklearn.manifold import smacof
 
     start = _classical(distances)
-    if len(distances) < 3 or not distances.any():
+    if len(distances) < 3 or not distances.any():  # it is exact for so few or for equal topics
         return start
     positions, _ = smacof(
         distances, init=start, n_init=1, max_iter=_ITERATIONS, eps=1e-6, normalized_stress=False
@@ -65,14 +78,18 @@ def places(distances: NDArray) -> NDArray:
 
 def _classical(distances: NDArray) -> NDArray:
     """Compute the two main dimensions of classical scaling, with the largest numbers positive."""
+    # eigenvectors of the squared distances, centred in rows and columns
     squares = distances**2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
     values, vectors = np.linalg.eigh(-0.5 * centred)
-    result = np.zeros((len(distances), 2))
-    n = min(2, len(distances))
-    result[:, :n] = vectors[:, ::-1][:, :n] * np.sqrt(np.maximum(values[::-1][:n], 0.0))
-    peaks = np.take_along_axis(result, np.abs(result).argmax(axis=0)[np.newaxis], axis=0)
-    return np.where(peaks < 0, -result, result)
+    positions = np.zeros((len(distances), 2))
+    n_axes = min(2, len(distances))  # a single topic has one
+    # eigh returns the largest eigenvalue last; a rounding error may be negative
+    lengths = np.sqrt(np.maximum(values[::-1][:n_axes], 0.0))
+    positions[:, :n_axes] = vectors[:, ::-1][:, :n_axes] * lengths
+    # the signs of eigenvectors are arbitrary
+    peaks = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[np.newaxis], axis=0)
+    return np.where(peaks < 0, -positions, positions)
 
 
 #: The numbers of top words for which coherence and diversity are computed, as in annealvi.metrics.
@@ -123,6 +140,8 @@ class TopicSummary(DescribedDocuments):
         Share of each topic in all words of the documents, p(k).
     word_shares : ndarray of shape (V,)
         p(w), the sum of p(k) p(w | k) over topics.
+    folded_word_shares : ndarray of shape (V,)
+        p(w), summed over all forms of a word; see `folded`.
     feature_names : ndarray of shape (V,)
         The words.
     texts, titles : list of str or None
@@ -168,11 +187,13 @@ class TopicSummary(DescribedDocuments):
         checksum: str,
         quality: dict[str, float],
     ) -> None:
-        super().__init__(**vars(documents))
-        self._topics = topics
+        """Store the parts of a summary, and measure its topics."""
+        super().__init__(**vars(documents))  # a summary has all attributes of its documents
+        self._topics = topics  # with the labels
         self.topics = topics.components
         self.topic_shares = topics.sizes
         self.word_shares = topics.word_shares
+        self.folded_word_shares = topics.family_shares
         self.feature_names = topics.words
         self.support = topics.support
         self.similarity = topics.similarity
@@ -195,6 +216,7 @@ class TopicSummary(DescribedDocuments):
             "diversity": topic_diversity(self.topics, n_words=min(_DIVERSITY_WORDS, n_features)),
             **quality,
         }
+        # a summary does not change, so its arrays become read-only
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -203,6 +225,11 @@ class TopicSummary(DescribedDocuments):
         n_topics, n_features = self.topics.shape
         n_documents = len(self.shares)
         return f"<TopicSummary of {n_topics} topics in {n_documents} documents, {n_features} words>"
+
+    def _repr_html_(self) -> str:
+        from annealvi.plot.notebook import summary_html
+
+        return summary_html(self)
 
     # ------------------------------------------------------------------------ topics
 
@@ -214,9 +241,10 @@ class TopicSummary(DescribedDocuments):
         word only in their ending.  A topic with seed words is labelled by its name in `seed_words`.
 
         Set one label by ``summary.labels[3] = "space"``, several by a dict, as in ``summary.labels
-        = {3: "space"}``, or all by a list.  All labels must differ.  A label that you set is also
-        set in the :class:`TopicModel` that was described, so that later summaries and saved files
-        of the model contain the label.
+        = {3: "space"}``, or all by a list.  A str is read as the answer of a language model to
+        `prompt`: a JSON object of topic numbers and labels.  All labels must differ.  A label that
+        you set is also set in the :class:`TopicModel` that was described, so that later summaries
+        and saved files of the model contain the label.
         """
         return self._topics.labels
 
@@ -249,6 +277,7 @@ class TopicSummary(DescribedDocuments):
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
+            # of documents with words
             "documents": np.bincount(
                 self.document_topics[self.lengths > 0], minlength=len(self.topics)
             ),
@@ -266,8 +295,10 @@ class TopicSummary(DescribedDocuments):
     def words(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> list[str]:
         r"""Return the most relevant words of a topic, best first.
 
-        The relevance of a word is :math:`\lambda \log p(w \mid k) + (1 - \lambda) \log
-        \frac{p(w \mid k)}{p(w)}` (Sievert and Shirley 2014).
+        English forms of a word that differ in their ending, such as printer, printers and printing,
+        are counted apart, but shown as one word: the most probable form, with the probabilities of
+        all forms added.  The relevance of a word is :math:`\lambda \log p(w \mid k) + (1 -
+        \lambda) \log \frac{p(w \mid k)}{p(w)}` (Sievert and Shirley 2014).
 
         Parameters
         ----------
@@ -303,17 +334,34 @@ class TopicSummary(DescribedDocuments):
         pandas = import_optional("pandas", "TopicSummary.weights")
         k = self.labels.number(topic)
         columns = self._topics.columns(k, int(n), float(relevance))
-        probability = self.topics[k, columns]
+        folded = self.folded(k)  # p(w | k), with the forms of a word added up
+        relevances = ranking.relevance_of(folded, self.folded_word_shares, relevance)
         return pandas.DataFrame(
             {
                 "word": self.feature_names[columns],
-                "probability": probability,
-                "lift": probability / self.word_shares[columns],
-                "relevance": ranking.relevance_of(self.topics[k], self.word_shares, relevance)[
-                    columns
-                ],
+                "probability": folded[columns],
+                "lift": folded[columns] / self.folded_word_shares[columns],
+                "relevance": relevances[columns],
             }
         )
+
+    @checked
+    def folded(self, topic: int | str) -> NDArray[np.float64]:
+        """Return p(w | k) with the forms of a word, such as printer and printers, added up.
+
+        Parameters
+        ----------
+        topic : int or str
+            The number or label of the topic.
+
+        Returns
+        -------
+        ndarray of shape (V,)
+            The probability of all forms for the most probable form of each word in the topic, and 0
+            for its other forms.  `words` and `weights` rank these probabilities, divided by
+            `folded_word_shares`.
+        """
+        return self._topics.folded(self.labels.number(topic))
 
     @validated(n=COUNT, weight=SHARE)
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
@@ -337,7 +385,9 @@ class TopicSummary(DescribedDocuments):
         list of str
         """
         k = self.labels.number(topic)
+        # as the only row of a matrix
         (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[np.newaxis], int(n))
+        # without words that the topic does not contain
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 
     def similar(self) -> Similarity:
@@ -357,9 +407,75 @@ class TopicSummary(DescribedDocuments):
         distances = trust.hellinger(self.topics)
         linkage = np.empty((0, 4))
         if len(distances) > 1:
+            # SciPy's form of distances: a vector with a number for each pair
             pairs = squareform(distances, checks=False)
             linkage = hierarchy.linkage(pairs, "average", optimal_ordering=True)
         return Similarity(distances, linkage)
+
+    @checked
+    def levels(self, n_topics: Sequence[int]) -> Any:
+        """Group the topics at several levels, as topics and their subtopics.
+
+        At each level, groups are merged two at a time until n groups remain, as in
+        :func:`annealvi.topics.reduce_topics`, so that each group lies within a group of the level
+        above.
+
+        Parameters
+        ----------
+        n_topics : list of int
+            The numbers of groups, such as ``[5, 20]``, from 1 to the number of topics.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each topic, with topics of the same group next to each other.  For each level
+            n, ``topic_5`` is the number of the group and ``label_5`` its label, which consists of
+            the words of all its topics (here for n = 5).  The last columns are ``share`` and
+            ``label`` of the topic.
+
+        Raises
+        ------
+        ValueError
+            If a number is not an int from 1 to the number of topics, or is repeated.
+        """
+        return levels.levels(self._topics, n_topics)
+
+    @validated(n_draws=[Interval(Integral, 2, None, closed="left")], random_state=["random_state"])
+    def together(self, *, n_draws: int = 25, random_state: Any = None) -> Any:
+        """Correlate the shares of topics in documents, to find topics that occur together.
+
+        Because the shares of a document sum to 1, unrelated topics have slightly negative
+        correlations, of about -1 / (K - 1) for K topics.
+
+        Parameters
+        ----------
+        n_draws : int, default=25
+            Number of draws of the shares of each document, as in `effects`.
+        random_state : int, RandomState instance or None, default=None
+            Random seed of these draws, as in `effects`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each pair of topics, the largest correlation first: ``topic``, ``label``,
+            ``other``, ``other_label``, ``correlation``, and the limits ``low`` and ``high`` of the
+            95% interval.  In a summary with refits, the interval is NaN for a pair that fewer than
+            two refits found.
+
+        Raises
+        ------
+        ValueError
+            If fewer than four documents contain words, or a parameter is out of range.
+
+        Notes
+        -----
+        The correlation is computed for each draw from the posterior of the shares, and averaged by
+        Fisher's transformation, in which a draw has the variance 1 / (D - 3) for D documents.  The
+        variance between draws is added and, with refits, the variance between refits, as in
+        :func:`annealvi.topics.estimate_effects`.
+        """
+        random_state = self.random_state if random_state is None else random_state
+        return together.together(self, self.labels, int(n_draws), random_state)
 
     @checked
     def map(self, documents: bool = False) -> Any:
@@ -382,7 +498,7 @@ class TopicSummary(DescribedDocuments):
         check_flag(documents, "documents")
         positions = places(trust.hellinger(self.topics))
         if documents:
-            x, y = (self.shares @ positions).T
+            x, y = (self.shares @ positions).T  # means of the places of topics
             columns = {"x": x, "y": y, "topic": self.document_topics}
             columns["share"] = assigned_shares(self)
             return pandas.DataFrame(columns).rename_axis("document")
@@ -390,7 +506,81 @@ class TopicSummary(DescribedDocuments):
         columns = {"x": x, "y": y, "share": self.topic_shares, "label": list(self.labels)}
         return pandas.DataFrame(columns).rename_axis("topic")
 
+    @validated(n_words=COUNT, n_documents=[Interval(Integral, 0, None, closed="left")])
+    def prompt(self, *, n_words: int = 15, n_documents: int = 3) -> str:
+        """Write a text that asks a language model, or a person, for names of all topics.
+
+        Paste the text into a language model of your choice, and assign its answer to `labels`, as
+        in ``summary.labels = answer``.  No text is sent anywhere.
+
+        Parameters
+        ----------
+        n_words : int, default=15
+            Number of words of each topic.
+        n_documents : int, default=3
+            Number of documents of each topic, of which the first 300 characters are in the text.
+            If it is 0, the text contains no documents.
+
+        Returns
+        -------
+        str
+        """
+        return naming.prompt(self, int(n_words), int(n_documents))
+
     # --------------------------------------------------------------------- documents
+
+    @checked
+    def document(self, number: int) -> TopicDocument:
+        """Return one document with the topics of its words.
+
+        Parameters
+        ----------
+        number : int
+            The position of the document.
+
+        Returns
+        -------
+        TopicDocument
+            The attributes `shares`, `words` and `responsibilities` contain the shares of topics,
+            the words, and the probability of each topic for each word.  A notebook shows the text
+            with its words in the colours of their topics.
+
+        Raises
+        ------
+        ValueError
+            If there is no such document.
+        """
+        last = len(self.shares) - 1
+        is_number = isinstance(number, Integral) and not isinstance(number, bool)
+        if not is_number or not 0 <= number <= last:
+            raise BadParameter("number", f"an int from 0 to {last}", number)
+        return reading.document(self, int(number))
+
+    @validated(path=[str, os.PathLike], random_state=["random_state"])
+    def write_mallet_state(self, path: str | os.PathLike, *, random_state: Any = None) -> None:
+        """Write the topic of each word to a file in the format of MALLET's ``--output-state``.
+
+        The topic of each occurrence of a word is drawn from the `responsibilities` of the document
+        (see `document`), as MALLET draws it.  :func:`annealvi.corpus.read_mallet_state` reads the
+        file.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is compressed if its name ends in ``.gz``.  An existing file is replaced
+            only when the new one is complete.
+        random_state : int, RandomState instance or None, default=None
+            Random seed of the draws.  None means the `random_state` of the model, as in `effects`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        ValueError
+            If word counts are not integers.
+        """
+        random_state = self.random_state if random_state is None else random_state
+        reading.write_mallet_state(self, path, random_state)
 
     @validated(n=COUNT)
     def documents(self, topic: int | str, n: int = 5) -> Any:
@@ -408,22 +598,25 @@ class TopicSummary(DescribedDocuments):
         Returns
         -------
         pandas.DataFrame
-            The index is the position of each document.  The columns are the ``share`` of the topic,
+            The index is that of the documents if they were a pandas Series or DataFrame, and
+            otherwise their positions.  The columns are the ``share`` of the topic,
             ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
             without words are excluded.
         """
         k = self.labels.number(topic)
-        known = np.flatnonzero(self.lengths > 0)
-        # of documents with equal shares, longer documents come first
+        known = np.flatnonzero(self.lengths > 0)  # the numbers of documents with words
+        # of documents with equal shares, longer documents come first; lexsort takes the most
+        # important key last
         order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))]
-        shown = [values for values in (self.titles, self.texts) if values is not None]
+        columns = [values for values in (self.titles, self.texts) if values is not None]
+        # the first document of each title and text; without both, each document is distinct
         distinct: dict[Any, int] = {}
         for document in order.tolist():
-            distinct.setdefault(tuple(values[document] for values in shown) or document, document)
+            distinct.setdefault(tuple(values[document] for values in columns) or document, document)
             if len(distinct) >= n:
                 break
-        first = np.array(list(distinct.values()), dtype=np.intp)
-        return self._rows(first, share=self.shares[first, k])
+        rows = np.array(list(distinct.values()), dtype=np.intp)
+        return self._rows(rows, share=self.shares[rows, k])
 
     @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
     def outliers(self, n: int = 10, min_tokens: float | None = None) -> Any:
@@ -440,7 +633,7 @@ class TopicSummary(DescribedDocuments):
         Returns
         -------
         pandas.DataFrame
-            The most unusual document comes first.  The index is the position of each document.
+            The most unusual document comes first.  The index is as in `documents`.
             ``temperature`` (:meth:`annealvi.TemperedLDA.document_temperatures`) measures how
             unusual a document is, and is a little above 1 for ordinary documents.  For models
             without that method the column is ``log_likelihood``, in nats per word.  Other columns
@@ -449,15 +642,21 @@ class TopicSummary(DescribedDocuments):
         if min_tokens is None:
             min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
         known = np.flatnonzero((self.lengths >= min_tokens) & (self.lengths > 0))
+        # unusual documents have a high temperature, or a low log-likelihood
         sign = -1.0 if self._outlier_measure == "temperature" else 1.0
         order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
         return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
     def _rows(self, order: NDArray, **columns: NDArray) -> Any:
+        """Make a table of documents by their numbers: `columns`, lengths, titles and texts.
+
+        The dtype of lengths depends on all documents, not only on these.
+        """
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
-        table = pandas.DataFrame(columns, index=pandas.Index(order, name="document"))
+        index = order if self.index is None else self.index[order]
+        table = pandas.DataFrame(columns, index=pandas.Index(index, name="document"))
         table["tokens"] = tokens.astype(np.int64) if whole else tokens
         for name, values in (("title", self.titles), ("text", self.texts)):
             if values is not None:
@@ -812,6 +1011,62 @@ class TopicSummary(DescribedDocuments):
         k = self.labels.number(topic)
         return contrasts.words_by_group(self._topics, self, k, groups, n, prior)
 
+    @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
+    def words_over_time(
+        self,
+        topic: int | str,
+        times: ArrayLike,
+        freq: Any = "year",
+        n: int | None = N_WORDS,
+        prior: float = 500.0,
+    ) -> Any:
+        r"""Find the words whose share of a topic changes over time, and when it changes.
+
+        For each period, the documents from this period on are compared with all earlier documents,
+        as two groups in `words_by_group`.  Of each word, the change with the largest absolute z is
+        listed.
+
+        Parameters
+        ----------
+        topic : int or str
+            The number or label of the topic.
+        times : array-like of shape (D,)
+            The time of each document, as in `over_time`.
+        freq : str, timedelta or pandas.DateOffset, default="year"
+            Length of a period, as in `over_time`.
+        n : int, default=10
+            Number of words, or None for all words.  With a number, only words that occur at least
+            five times and have an interval without 0 are listed.
+        prior : float, default=500
+            The sum of the prior counts, as in `words_by_group`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each word, the clearest change first: ``word``, ``since`` (the beginning of
+            the period), ``log_odds`` of the documents from then on minus that of
+            earlier documents, its ``std_error`` and ``z``, the limits ``low`` and ``high`` of its
+            interval, ``count`` (the expected count from then on), and the word's ``share`` of the
+            topic from then on and ``before``.
+
+        Raises
+        ------
+        ValueError
+            If the number of times is not the number of documents, if a time cannot be read, if
+            `freq` is not a period, or if all documents are of one period.
+
+        Notes
+        -----
+        The level of the intervals is :math:`1 - 0.05 / m` for m possible changes (Bonferroni), so
+        that a word that does not change is listed with a probability of at most about 5%.  A change
+        counts only if the documents before it, and those after it, have as many words of the topic
+        as 50 documents of equal lengths (or a quarter of all documents, if these are fewer), and if
+        the word occurs in the equivalent of at least five documents on the side where its share is
+        larger.  Topics are treated as known.
+        """
+        k = self.labels.number(topic)
+        return contrasts.words_over_time(self._topics, self, k, times, freq, n, float(prior))
+
     # --------------------------------------------------------------- trust and a paper
 
     @property
@@ -821,7 +1076,8 @@ class TopicSummary(DescribedDocuments):
         A fit finds topics in any texts, and a second fit with the same seed finds the same topics.
         Neither fact shows that a topic is real.  A topic is marked as weak if few runs found it, if
         other fits found no similar topic, if its words rarely occur together, or if another topic
-        has nearly the same words.  Read the documents of a weak topic before you report the topic.
+        has nearly the same words.  All topics are weak if the model was fitted to fewer than 20
+        documents per topic.  Read the documents of a weak topic before you report the topic.
 
         Returns
         -------
@@ -847,7 +1103,7 @@ class TopicSummary(DescribedDocuments):
             - ``weak``: whether the topic is weak;
             - ``reason``: the reason in words, or an empty string if the topic is not weak.
         """
-        return trust.trust(self._topics, self.coherence, self.refits)
+        return trust.trust(self._topics, self.coherence, self.refits, len(self.lengths))
 
     def methods(self) -> str:
         """Describe how the topics were found, in a paragraph for a paper, with references.
@@ -1020,18 +1276,19 @@ def describe(
     if random_state is None:
         random_state = seed_of(source.model)
     index = None
-    if hasattr(documents, "obs_names"):
+    if hasattr(documents, "obs_names"):  # an AnnData
         annotated = read_cells(documents, layer=layer)
         index = documents.obs_names
         documents = annotated.data
         if source.known_names is not None:
-            documents = in_columns(documents, annotated.feature_names, source.names(None, None))
+            model_names = source.names(feature_names=None, X=None)
+            documents = in_columns(documents, annotated.feature_names, vocabulary=model_names)
         elif feature_names is None:
             feature_names = annotated.feature_names
     elif layer is not None:
         raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
     counted = source.read(documents, "documents")
-    if index is not None:
+    if index is not None:  # the matrix of an AnnData has no index
         counted = counted._replace(index=index)
     n_documents = counted.counts.shape[0]
     names = source.names(feature_names, counted.X)
@@ -1044,11 +1301,12 @@ def describe(
     quality = {}
     if held_out is not None:
         X = source.read(held_out, "held_out").X
+        # a Source has the `components_` and the `transform` that the function needs
         score = document_completion(source, X, random_state=random_state)
         quality["held_out_log_likelihood"] = float(score)
-    similarity = []
+    similarity = []  # of the topics to those of `other`
     if other is not None:
-        second = Source(other, "other")
+        second = Source(other, name="other")
         names_known = source.known_names is not None and second.known_names is not None
         if names_known and not np.array_equal(source.known_names, second.known_names):
             raise BadParameter("other", "a fitted model with the same words", other)
@@ -1072,6 +1330,7 @@ def describe(
     else:
         refits = None
     described = source.describe(counted, refits)
+    # the number of words of each topic in the documents
     words = np.einsum("d,dk->k", described.lengths, described.shares)
     history = getattr(source.model, "history_", None)
     return TopicSummary(

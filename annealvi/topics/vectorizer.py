@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, groupby, islice
@@ -18,13 +19,21 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context, clone
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
+from annealvi.topics.languages import (
+    LANGUAGES,
+    SHORTEST_LIST,
+    languages_in,
+    other_languages,
+    stop_words_of,
+)
 from annealvi.topics.markup import cleaned, markup_in
+from annealvi.topics.phrases import find_phrases, join_phrases, lengths_of
+from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES, segmenter
 
 ALLOWED = "a list, a pandas or polars Series, or another iterable of str"
 
@@ -64,6 +73,12 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
                 f"{name}[{number}]", "a str", (text if missing else type(text)), hint
             )
         checked_texts.append(text)
+    words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
+    if min_documents and 2 * sum(" " in word.strip() for word in words) > len(words):
+        warn_user(
+            f"Most words in the lists of {name!r} contain spaces, such as {words[0]!r:.60}. Each "
+            "of them is counted as one word. Pass texts as str, not as rows of a table."
+        )
     if len(checked_texts) < min_documents:
         raise BadParameter(
             name,
@@ -75,6 +90,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
 
 def _items(texts: Any, name: str) -> Iterable:
     """Return the texts to iterate over; raise an error for objects that are not texts."""
+    texts = column_of(texts)
     hint = None
     kind = getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
@@ -92,6 +108,21 @@ def _items(texts: Any, name: str) -> Iterable:
     if hint is not None:
         raise BadParameter(name, ALLOWED, type(texts), hint)
     return texts
+
+
+def column_of(values: Any) -> Any:
+    """Return an iterable for a column of Arrow, of a data set, or of a table with one column."""
+    if hasattr(values, "to_pylist"):
+        return values.to_pylist()
+    if hasattr(values, "__getitem__") and not hasattr(values, "__iter__"):
+        return [values[number] for number in range(len(values))]
+    if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 and isinstance(values, np.ndarray):
+        return values[:, 0] if values.dtype.kind in "UTO" else values
+    if isinstance(values, list) and all(are_tokens(row) and len(row) == 1 for row in values):
+        cells = [row[0] for row in values]
+        spaced = [isinstance(cell, str) and " " in cell.strip() for cell in cells]
+        return cells if len(cells) > 1 and 2 * sum(spaced) > len(cells) else values
+    return values
 
 
 def blocks_of(texts: Any) -> Iterator[list[str]]:
@@ -151,6 +182,7 @@ def are_texts(documents: Any, name: str) -> bool:
             type(documents),
             "Put a single text in a list.",
         )
+    documents = column_of(documents)
     if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
         return False
     if hasattr(documents, "shape"):  # an array, a Series
@@ -171,6 +203,7 @@ def is_list(value: Any) -> bool:
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
     """Check that there is a value for each of n items, and return the values as a list."""
+    values = column_of(values)
     if not is_list(values):
         raise BadParameter(name, f"a sequence with one entry for each {what}", values)
     items = list(values)
@@ -216,12 +249,6 @@ UNSPACED = {
 }
 #: A script is checked if its words contain at least this share of all characters.
 ENOUGH = 0.02
-#: Words on scikit-learn's list of English stop words that are not used as stop words here because
-#: they carry meaning, and endings of contractions that the list lacks (we'll, we've).
-_CONTENT = """amount bill bottom cry detail empty fire interest mill serious sincere system thick
-thin"""
-CONTENT = frozenset(_CONTENT.split())
-ENDINGS = ("ll", "ve")
 
 
 #: Signs within words, each with a pattern of what people type instead of it: for Ukrainian and
@@ -288,11 +315,6 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     return preprocess(AROUND.sub(" ", text))
 
 
-#: Languages with a list of stop words, in scikit-learn (English) or the package stop-words.
-_LANGUAGES = """arabic bulgarian catalan czech danish dutch english finnish french german greek
-gujarati hebrew hindi hungarian indonesian italian malaysian norwegian persian polish portuguese
-romanian russian slovak spanish swedish turkish ukrainian vietnamese"""
-LANGUAGES = frozenset(_LANGUAGES.split())
 #: Stop words that occur are searched in about this number of texts.
 LOOKED_AT = 200
 #: The maximum number of excluded words that are stored for each reason.
@@ -349,6 +371,8 @@ class Vocabulary:
     n_repeated: int | None = None
     #: What `clean` removed from the texts, and how often.
     cleaned: dict[str, int] | None = None
+    #: The share of texts that seem to be in languages whose stop words are not excluded.
+    languages: dict[str, float] | None = None
 
     def note(self) -> str:
         """Report in a few sentences which words were excluded and why, and unusual texts."""
@@ -369,6 +393,8 @@ class Vocabulary:
                 examples = ", ".join(w if len(w) <= 40 else f"{w[:39]}…" for w in words_out)
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({examples}{more})."
+        if self.languages:
+            text += f" {self.strange()}"
         if self.cleaned:
             gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
             text += f" clean: {gone} were removed."
@@ -381,6 +407,14 @@ class Vocabulary:
         if self.n_counted is not None and self.n_counted < SHORT:
             text += f" {self.shortness()}"
         return text
+
+    def strange(self) -> str:
+        """Report texts in languages whose stop words are counted, and what to do."""
+        shares = (f"{name} ({share:.0%})" for name, share in (self.languages or {}).items())
+        return (
+            f"By their stop words, which are counted, texts seem to be in {', '.join(shares)}. Set "
+            "'stop_words' to the language of the texts, or to several, such as 'english,german'."
+        )
 
     @property
     def very_short(self) -> bool:
@@ -429,6 +463,19 @@ class TopicVectorizer(CountVectorizer):
         before them) and LaTeX commands (``\\alpha``, ``\\begin{figure}``), which would otherwise
         become words such as `href`, `http` or `alpha`.  HTML entities (``caf&eacute;``) are
         decoded.  ``dropped_.cleaned`` contains the number of removed items of each kind.
+    phrases : bool, default=False
+        Whether to count phrases, such as "monte carlo" or "bose einstein condensate", as words.  A
+        phrase is a run of words, without stop words, in which all neighbours are collocations:
+        they occur side by side at least ten times, and their normalised pointwise mutual
+        information (Bouma 2009) is at least 0.5.  The limits on rare and frequent words apply to
+        phrases, except that `max_features` excludes no phrase.  If you pass a `vocabulary`, its
+        entries that contain a space are the phrases.
+    language : {"zh", "ja", "th"}, default=None
+        Chinese, Japanese or Thai, which are written without spaces between words.  Words are found
+        by jieba, SudachiPy (with the dictionary sudachidict_core) or PyThaiNLP, which must be
+        installed (the extra ``asia``).  Words of at least two characters are counted;
+        of Japanese words, nouns, verbs, adjectives and adverbs in their dictionary form.  Saved
+        models contain the language.
 
     Attributes
     ----------
@@ -453,6 +500,8 @@ class TopicVectorizer(CountVectorizer):
         "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
         "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
         "clean": ["boolean"],
+        "phrases": ["boolean"],
+        "language": [StrOptions(set(LANGUAGES_WITHOUT_SPACES)), None],
     }
 
     def __init__(
@@ -476,11 +525,15 @@ class TopicVectorizer(CountVectorizer):
         binary: bool = False,
         dtype: DTypeLike = np.int64,
         clean: bool = False,
+        phrases: bool = False,
+        language: Literal["zh", "ja", "th"] | None = None,
     ) -> None:
         parameters = dict(locals())
-        names = {*self._get_param_names()} - {"clean"}
+        names = {*self._get_param_names()} - {"clean", "phrases", "language"}
         super().__init__(**{name: parameters[name] for name in names})
         self.clean = clean
+        self.phrases = phrases
+        self.language = language
 
     def __sklearn_clone__(self) -> TopicVectorizer:
         return copied(self)
@@ -496,9 +549,21 @@ class TopicVectorizer(CountVectorizer):
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
         automatic = self.token_pattern in ("auto", words_with_marks())
-        if self.tokenizer is None and automatic:
-            return split_words
-        return super().build_tokenizer()
+        if self.language is not None:
+            tokenize = segmenter(self.language)
+        elif self.tokenizer is None and automatic:
+            tokenize = split_words
+        else:
+            tokenize = super().build_tokenizer()
+        return self._joining(tokenize) if self.phrases else tokenize
+
+    def _joining(self, tokenize: Callable[[Any], list[str]]) -> Callable[[Any], list[str]]:
+        """Return a function that also joins the words of the phrases in the vocabulary."""
+        words = getattr(self, "vocabulary_", self.vocabulary) or ()
+        phrases = {word for word in words if " " in word}
+        return partial(
+            join_phrases, tokenize=tokenize, phrases=phrases, lengths=lengths_of(phrases)
+        )
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that turns a text into the items to count."""
@@ -514,7 +579,10 @@ class TopicVectorizer(CountVectorizer):
         if not isinstance(text, Tokens):
             return analyze(text)
         words = [preprocess(word).strip() for word in text.tokens]
-        return self._word_ngrams(list(filter(None, words)), self.get_stop_words())
+        words = list(filter(None, words))
+        if self.phrases:
+            words = self._joining(list)(words)
+        return self._word_ngrams(words, self.get_stop_words())
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -562,8 +630,13 @@ def count_words(
             name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")
         }
         counter.set_params(min_df=1, max_df=1.0, max_features=None)
+        if getattr(counter, "phrases", False) and counter.vocabulary is None:
+            phrases = _phrases_of(counter, texts, limits_of(limits_passed, len(texts)))
+            counter.vocabulary_ = phrases  # which the analyzer joins
+            kept |= phrases
         try:
-            X = CountVectorizer.fit_transform(counter, readable(counter, texts))
+            with naming_text(counter, texts):
+                X = CountVectorizer.fit_transform(counter, readable(counter, texts))
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
@@ -574,7 +647,8 @@ def count_words(
             ) from error
         counter.set_params(**limits_passed)
     else:
-        X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
+        with naming_text(counter, texts):
+            X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
     words = counter.get_feature_names_out()
     for word in words.tolist():
         if not isinstance(word, str):
@@ -582,6 +656,7 @@ def count_words(
     if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
         _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
     vocabulary = Vocabulary(words, len(texts))
+    languages: dict[str, float] = {}
     if limited and not counter.fixed_vocabulary_:
         limits, left_out = _left_out(X, limits_passed, np.isin(words, list(kept)))
         frequency = np.bincount(X.indices, minlength=len(words))
@@ -591,7 +666,7 @@ def count_words(
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
         n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
-        dropped["stop_words"] = _stop_words_in(counter, texts)
+        dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
         keep = ~np.logical_or.reduce(list(left_out.values()))
         vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
@@ -604,14 +679,39 @@ def count_words(
             f"vectorizer={type(vectorizer).__name__}(min_df=1, max_df=1.0)."
         )
     n_counted = None  # not defined for weights, which are not integers
-    if np.array_equal(X.data, np.floor(X.data)):
+    fractions = X.data[X.data != np.floor(X.data)]
+    if len(fractions):
+        warn_user(
+            f"{type(counter).__name__} computes fractions, such as {fractions[0]:.3g}, which are "
+            "weights, not counts of words. Topics of counts are better: use a vectorizer that "
+            "counts, such as TopicVectorizer."
+        )
+    else:
         n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
     taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
-        vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(taken_out) or None
+        vocabulary,
+        n_counted=n_counted,
+        n_repeated=n_repeated,
+        cleaned=dict(taken_out) or None,
+        languages=languages or None,
     )
+    if languages:
+        warn_user(f"{vocabulary.strange()} Topics may consist of their stop words.")
     return counter, X, vocabulary
+
+
+def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str, int]) -> set[str]:
+    """Find the phrases of texts, with the limits on the number of texts with a word."""
+    plain = copied(counter).set_params(phrases=False, stop_words=None)
+    analyze = plain.build_analyzer()
+    return find_phrases(
+        lambda: map(analyze, texts),
+        counter.get_stop_words() or frozenset(),
+        limits["min_df"],
+        limits["max_df"],
+    )
 
 
 def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
@@ -625,6 +725,30 @@ def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
             f"{len(empty):,} of the {X.shape[0]:,} texts contain no word of the model's vocabulary "
             f"(positions {positions}, counted from 0). {what}"
         )
+
+
+@contextmanager
+def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
+    """Name the text for which a function of the user, such as a tokenizer, raises an error."""
+    try:
+        yield
+    except Exception as error:
+        names = ("analyzer", "tokenizer", "preprocessor")
+        names = [name for name in names if callable(getattr(vectorizer, name, None))]
+        if not names:
+            raise
+        analyze = vectorizer.build_analyzer()
+        for number, text in enumerate(readable(vectorizer, texts)):
+            try:
+                analyze(text)
+            except Exception as cause:
+                kind = TypeError if isinstance(cause, TypeError) else ValueError
+                raise kind(
+                    f"The {names[0]} of {type(vectorizer).__name__} failed for documents[{number}],"
+                    f" {text[:40]!r}, which has {len(text.encode('utf-8', 'replace')):,} bytes: "
+                    f"{type(cause).__name__}: {cause}"
+                ) from cause
+        raise error
 
 
 def readable(vectorizer: Any, texts: list[str]) -> list:
@@ -641,15 +765,19 @@ def copied(vectorizer: Any) -> Any:
     return clone(vectorizer)
 
 
-def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
-    """Return the stop words that occur in a sample of the texts, most frequent first."""
+def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> tuple[list[str], dict]:
+    """Return the stop words that occur in a sample of the texts, most frequent first.
+
+    The second result is the share of texts that seem to be in other languages than the stop words.
+    """
     listed = counter.get_stop_words()
     if not listed or counter.analyzer != "word":
-        return []
+        return [], {}
     analyze = copied(counter).set_params(stop_words=None, ngram_range=(1, 1)).build_analyzer()
-    sample = readable(counter, texts[:: -(-len(texts) // LOOKED_AT)])
-    frequency = Counter(chain.from_iterable(listed & set(analyze(text)) for text in sample))
-    return sorted(frequency, key=lambda word: (-frequency[word], word))
+    sample = [*map(analyze, readable(counter, texts[:: -(-len(texts) // LOOKED_AT)]))]
+    frequency = Counter(chain.from_iterable(listed & set(words) for words in sample))
+    others = other_languages(sample, listed) if len(listed) >= SHORTEST_LIST else {}
+    return sorted(frequency, key=lambda word: (-frequency[word], word)), others
 
 
 def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
@@ -664,7 +792,7 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
             warn_user(
                 f"Words in {script} have {length / n:.0f} characters on average. This script has "
                 "no spaces, so whole sentences are counted as words. Pass each text as a list of "
-                "its words, or a tokenizer, as in vectorizer=TopicVectorizer(tokenizer=jieba.lcut)."
+                "its words, a tokenizer, or the language, as in TopicVectorizer(language='zh')."
             )
             return
 
@@ -714,17 +842,21 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
         return vectorizer
     if callable(parameters.get("analyzer")):  # the user's function excludes words itself
         return vectorizer
-    if isinstance(stop_words, str) and stop_words == "english":
-        stop_words = [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
     if isinstance(stop_words, str):
-        if stop_words not in LANGUAGES:
+        languages = languages_in(stop_words)
+        if languages is None:
             raise BadParameter(
                 "stop_words",
-                f"'english', another of {sorted(LANGUAGES)}, a list of str or None",
+                f"'english', another of {sorted(LANGUAGES)}, some of them with commas between them,"
+                " a list of str or None",
                 stop_words,
             )
-        package = import_optional("stop_words", f"stop_words={stop_words!r}")
-        stop_words = package.get_stop_words(stop_words)
+        stop_words = [word for language in languages for word in stop_words_of(language)]
+    elif is_list(stop_words) and len(stop_words) and LANGUAGES.issuperset(map(str, stop_words)):
+        warn_user(
+            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
+            f"languages, pass {','.join(stop_words)!r}."
+        )
     array = as_array(stop_words)
     words = array.tolist() if array.ndim == 1 else [None]
     if not all(isinstance(word, str) for word in words):
@@ -762,6 +894,10 @@ def _check_parameters(vectorizer: Any) -> None:
             got = [type(word) for word in tokens] if isinstance(tokens, list) else tokens
             wrong = "tokenizer", "a function that returns the words of a text, a list of str", got
     pattern = vectorizer.token_pattern if by_words and tokenizer is None else ""
+    if getattr(vectorizer, "phrases", False) and (vectorizer.ngram_range != (1, 1) or not by_words):
+        wrong = "phrases", "False unless words are counted, not n-grams", vectorizer.phrases
+    if getattr(vectorizer, "language", None) is not None and tokenizer is not None:
+        wrong = "language", "None if there is a tokenizer", vectorizer.language
     try:
         re.compile(pattern)
     except (re.error, TypeError):

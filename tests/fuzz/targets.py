@@ -56,7 +56,7 @@ POINT_MODELS = (TemperedFMM, TemperedGaussianMixture, prox.BernoulliFactorModel)
 DASK, DEEP = "annealvi.dask", "annealvi.deep"
 #: What the library makes or calls itself, with what it has checked; and a base class.
 EXEMPT = {"Ascent", "Bernoulli", "Choice", "Temperature", "TopicSummary"}
-EXEMPT |= {"Effects", "Refits", "Scores", "Sheet"}
+EXEMPT |= {"Effects", "Refits", "Scores", "Sheet", "TopicDocument"}
 NOT_FUZZED = {"annealvi.model", "annealvi.inference", "annealvi.deep.energies"}
 INNER = {
     *("attach", "copy", "learned", "observe", "tempered_energy", "tempering", "path", "perturbs"),
@@ -454,7 +454,7 @@ def _made(t: Trial, name: str, owner: str, module: str, before: dict[str, Any]) 
     if owner == "topic_intrusion" and name == "summary":
         return four_topics()
     if name in ("summary", "other") or (name in ("a", "b") and "plot" in module):
-        return summary() if owner != "describe" else _model(t, owner)
+        return _model(t, owner) if owner in ("describe", "compare_topics") else summary()
     if name == "choice":
         return choice()
     if name == "effects":

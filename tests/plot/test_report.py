@@ -13,9 +13,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from annealvi import TemperedLDA
+from annealvi.datasets import make_topic_corpus
 from annealvi.plot import report as module
 from annealvi.plot.report import write_report
-from annealvi.topics import describe
+from annealvi.topics import describe, merge_topics
 from tests.asserts import refused
 from tests.marks import cases
 from tests.topics.models import Given
@@ -243,4 +245,11 @@ def test_a_hundred_topics_of_a_hundred_thousand_long_documents(tmp_path):
     summary = describe(model, X, texts=["A long text. " * 300] * D, titles=titles)
     path, numbers = tmp_path / "topics.html", np.arange(D)
     write_report(summary, path, times=1990 + numbers % 30, groups=numbers % 100, other=summary)
-    assert path.stat().st_size < 15e6
+    assert path.stat().st_size < 25e6  # a sample of 5,000 documents
+
+
+def test_topics_that_were_merged_have_no_history_of_a_fit(tmp_path):
+    X = make_topic_corpus(60, 40, 4, random_state=0).data
+    lda = merge_topics(TemperedLDA(4, max_iter=5, random_state=0).fit(X), [[0, 1]])
+    write_report(describe(lda, X), tmp_path / "topics.html")
+    assert 'data-sections=""' in (tmp_path / "topics.html").read_text(encoding="utf-8")

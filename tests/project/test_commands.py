@@ -53,10 +53,13 @@ def test_ci_runs_each_test_once():
     commands = re.findall(r"^make (\S+)$", (CHECKOUT / ".ci/run").read_text(), re.MULTILINE)
     assert commands.pop() == "docs"  # the site, which runs no test
     selections = [re.search(r"-m ('.+'|\w+)", recipe(target))[1].strip("'") for target in commands]
-    assert len(selections) == 3
-    for deep, slow in itertools.product([False, True], repeat=2):
-        chosen = [eval(selection, {"deep": deep, "slow": slow}) for selection in selections]
-        assert sum(chosen) == 1, (deep, slow, selections)
+    assert len(selections) == 4
+    for deep, slow, browser in itertools.product([False, True], repeat=3):
+        if browser and (deep or not slow):
+            continue  # tests in a browser are slow
+        marks = {"deep": deep, "slow": slow, "browser": browser}
+        chosen = [eval(selection, marks) for selection in selections]
+        assert sum(chosen) == 1, (marks, selections)
     assert "$(MAKE) test-debug" in recipe("test-all")
 
 

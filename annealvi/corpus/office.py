@@ -1,0 +1,70 @@
+"""Readers of office files: tables of Excel, documents of Word, and zip files of documents."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from annealvi._optional import import_optional
+from annealvi.corpus.files import decoded
+
+#: A zip file (also a .xlsx or .docx file) that unpacks to more bytes is refused.
+LARGEST_UNPACKED = 4 * 2**30
+#: Beginnings of names that are not documents: hidden files, and lock files of Word.
+NO_DOCUMENT = (".", "~$", "__MACOSX")
+
+
+def read_xlsx(path: str | os.PathLike) -> Any:
+    """Read the first sheet of an Excel file as a DataFrame of texts; the first row is the header.
+
+    Empty cells are empty texts.
+    """
+    pandas = import_optional("pandas", "Reading a .xlsx file", "openpyxl")
+    check_size(path)
+    return pandas.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
+
+
+def read_docx(file: str | os.PathLike | IO[bytes]) -> list[str]:
+    """Return the paragraphs of a Word document, also those in tables, without empty ones."""
+    docx = import_optional("docx", "Reading a .docx file")
+    check_size(file)
+    document = docx.Document(file if hasattr(file, "read") else os.fspath(file))
+    elements = document.element.body.iter(docx.oxml.ns.qn("w:p"))
+    paragraphs = [docx.text.paragraph.Paragraph(element, document).text for element in elements]
+    return [paragraph for paragraph in paragraphs if paragraph.strip()]
+
+
+def read_zip(path: str | os.PathLike, encoding: str = "utf-8") -> dict[str, list[str]]:
+    """Read the .txt and .docx files in a zip file; each file is a document.
+
+    Returns the columns `text`, `name` and `folder`.  Files of other kinds are an error.
+    """
+    check_size(path)
+    documents = {}
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            inside = PurePosixPath(name)
+            if name.endswith("/") or any(step.startswith(NO_DOCUMENT) for step in inside.parts):
+                continue
+            with archive.open(name) as file:
+                if inside.suffix.lower() == ".docx":
+                    documents[inside] = "\n".join(read_docx(file))
+                elif inside.suffix.lower() == ".txt":
+                    documents[inside] = decoded(file.read(), encoding)
+                else:
+                    raise ValueError(f"it must contain only .txt and .docx files. Got {name!r}.")
+    return {
+        "text": list(documents.values()),
+        "name": [inside.as_posix() for inside in documents],
+        "folder": [inside.parent.as_posix() for inside in documents],
+    }
+
+
+def check_size(file: Any) -> None:
+    """Raise ValueError if a zip file is damaged, or would unpack to more than 4 GB."""
+    with zipfile.ZipFile(file) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > LARGEST_UNPACKED:
+        raise ValueError(f"it unpacks to {size / 2**30:,.1f} GB, which is more than 4 GB.")
