@@ -101,6 +101,13 @@ class Corpus:
     #: All columns by their names, with None for missing values.
     table: Any = None
 
+    def take(self, numbers: list[int]) -> Corpus:
+        """Return these documents of a corpus of texts."""
+        columns = {name: [column[n] for n in numbers] for name, column in self.columns.items()}
+        table = {name: [column[n] for n in numbers] for name, column in dict(self.table).items()}
+        texts = [(self.texts or [])[n] for n in numbers]
+        return Corpus(self.origin, columns, texts, table=table)
+
     def __len__(self) -> int:
         return self.counts.shape[0] if self.texts is None else len(self.texts)
 
