@@ -49,8 +49,9 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
             value = f"{year:.0f}" if year.is_integer() and 1000 <= year <= 9999 else None
         elif not isinstance(value, date | datetime | np.datetime64):
             value = None
+        # `value` is now in a form that pandas reads in only one way, or None, which is an error
         if value not in known:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings():  # pandas warns about formats that it has to guess
                 warnings.simplefilter("ignore")
                 known[value] = pandas.to_datetime(value, errors="coerce", utc=True)
         if value is None or pandas.isna(known[value]):

@@ -115,13 +115,14 @@ def _items(texts: Any, name: str) -> Iterable:
 
 def column_of(values: Any) -> Any:
     """Return an iterable for a column of Arrow, of a data set, or of a table with one column."""
-    if hasattr(values, "to_pylist"):
+    if hasattr(values, "to_pylist"):  # of Arrow
         return values.to_pylist()
-    if hasattr(values, "__getitem__") and not hasattr(values, "__iter__"):
+    if hasattr(values, "__getitem__") and not hasattr(values, "__iter__"):  # of a data set
         return [values[number] for number in range(len(values))]
     if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 and isinstance(values, np.ndarray):
-        return values[:, 0] if values.dtype.kind in "UTO" else values
+        return values[:, 0] if values.dtype.kind in "UTO" else values  # an array of texts
     if isinstance(values, list) and all(are_tokens(row) and len(row) == 1 for row in values):
+        # lists of one str are texts if most contain spaces, otherwise lists of one word
         cells = [row[0] for row in values]
         spaced = [isinstance(cell, str) and " " in cell.strip() for cell in cells]
         return cells if len(cells) > 1 and 2 * sum(spaced) > len(cells) else values
@@ -757,13 +758,17 @@ def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
 
 @contextmanager
 def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
-    """Name the text for which a function of the user, such as a tokenizer, raises an error."""
+    """Name the text for which a function of the user, such as a tokenizer, raises an error.
+
+    The vectorizer counts the texts in this context.  After an error they are analysed again, one by
+    one, to find the text.
+    """
     try:
         yield
     except Exception as error:
         names = ("analyzer", "tokenizer", "preprocessor")
         names = [name for name in names if callable(getattr(vectorizer, name, None))]
-        if not names:
+        if not names:  # the user has passed no function
             raise
         analyze = vectorizer.build_analyzer()
         for number, text in enumerate(readable(vectorizer, texts)):
