@@ -314,7 +314,7 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
     pandas = import_optional("pandas", "An effect")
     formula = in_order(formula, index, "formula")
     values = as_array(formula)
-    if values.ndim != 2 or values.dtype.kind not in "biuf":
+    if values.ndim != 2 or values.dtype.kind not in "biuf":  # truth values, ints or floats
         raise BadParameter("formula", _FORMULA, formula)
     names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
     frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])

@@ -103,6 +103,7 @@ def _of_text(text: str, days_first: bool) -> str | None:
     """Return a time in a form that is not ambiguous for pandas; None if it is not a date."""
     if _YEAR.fullmatch(text):
         return text[:4]
+    # below, months and days are written with two digits
     if match := _YEAR_FIRST.fullmatch(text):
         return "{}-{:0>2}-{:0>2}{}".format(*match.groups())
     if match := _YEAR_LAST.fullmatch(text):

@@ -781,7 +781,7 @@ def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
                     f" {text[:40]!r}, which has {len(text.encode('utf-8', 'replace')):,} bytes: "
                     f"{type(cause).__name__}: {cause}"
                 ) from cause
-        raise error
+        raise error  # no text alone is the cause
 
 
 def readable(vectorizer: Any, texts: list[str]) -> list:
