@@ -57,7 +57,9 @@ def checked(function: Function) -> Function:
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(*args, **options)
+            # numbers that become 0 in a smaller dtype are no error, whatever the user has set
+            with np.errstate(under="ignore"):
+                return function(*args, **options)
         except BadParameter as error:
             if error.owner is None:
                 owner = type(args[0]).__name__ if method else function.__name__
@@ -91,7 +93,8 @@ def validated(**constraints: Any) -> Callable[[Function], Function]:
 def naming(owner: str) -> Iterator[None]:
     """Add the name of the parameter's owner to errors about bad parameters."""
     try:
-        yield
+        with np.errstate(under="ignore"):  # as in `checked`
+            yield
     except BadParameter as error:
         error.owner = error.owner or owner
         raise

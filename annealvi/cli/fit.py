@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,10 +24,10 @@ from annealvi.metrics import topic_coherence
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
+from annealvi.topics.languages import LANGUAGES, languages_in
 from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source
 from annealvi.topics.trust import few_documents
-from annealvi.topics.vectorizer import LANGUAGES, stop_words_of
 
 
 def fit(chosen: argparse.Namespace) -> None:
@@ -98,22 +97,15 @@ def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
     """Return the stop words that --stop-words names: of languages, of a file, or none."""
     if chosen.stop_words.lower() == "none":
         return None
-    languages = [name.strip().lower() for name in chosen.stop_words.split(",")]
-    if find_spec("stop_words") is not None:
-        codes = import_optional("stop_words", "--stop-words").LANGUAGE_MAPPING
-        # also codes with a country, such as en_GB
-        languages = [codes.get(re.sub("[-_].*", "", name), name) for name in languages]
-    if not LANGUAGES.issuperset(languages):
-        if not Path(chosen.stop_words).is_file():
-            raise ValueError(
-                f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}, "
-                f"or several of them, separated by commas. Got {chosen.stop_words!r}."
-            )
-        lines = read_text(chosen.stop_words, chosen.encoding).split("\n")
-        return [line.strip() for line in lines if line.strip()]
-    if len(languages) == 1:
-        return languages[0]
-    return [word for language in languages for word in stop_words_of(language)]
+    if languages_in(chosen.stop_words) is not None:
+        return chosen.stop_words
+    if not Path(chosen.stop_words).is_file():
+        raise ValueError(
+            f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}, "
+            f"or several of them, separated by commas. Got {chosen.stop_words!r}."
+        )
+    lines = read_text(chosen.stop_words, chosen.encoding).split("\n")
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:

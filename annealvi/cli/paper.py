@@ -7,7 +7,6 @@ import functools
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,11 @@ import numpy as np
 from annealvi import plot
 from annealvi._optional import import_optional
 from annealvi.cli.models import counts_of, described, read, read_topics, say
+from annealvi.exceptions import warn_user
 from annealvi.files import replacing
 from annealvi.plot import pictures
 from annealvi.topics import write_table
-from annealvi.topics.effects import design_of
+from annealvi.topics.effects import design_of, numbers_in
 
 #: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
 SHOWN = ("label", "words", "share", "coherence", "support")
@@ -112,8 +112,16 @@ def _covariates(table: Any) -> Any:
     pandas = import_optional("pandas", "annealvi paper")
     frame = pandas.DataFrame({} if table is None else dict(table)).replace("", None)
     for name in frame:
-        with suppress(ValueError, TypeError):
-            frame[name] = pandas.to_numeric(frame[name])
+        if not all(isinstance(value, str | None) for value in frame[name]):
+            continue
+        numbers, is_odd = numbers_in(frame[name], pandas)
+        if numbers is not None:
+            frame[name] = numbers
+        if is_odd:
+            warn_user(
+                f"The column {name!r} is read as numbers, with {numbers.isna().sum()} missing "
+                "values such as NA, or with commas before decimals."
+            )
     return frame
 
 

@@ -30,11 +30,13 @@ from annealvi.scale.engines import SerialEngine
 from annealvi.threads import reading
 
 #: Default numbers of documents in a shard, and in a minibatch of a large corpus.
-SHARD, BATCH = 4096, 65_536
+SHARD = 4096
+BATCH = 65_536
 #: Parameters that annealvi.TemperedLDA does not have.
 OWN = ("client", "checkpoint", "shard_size")
 #: The approximate minimum numbers of steps of a pass, and of a fit.
-LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
+LEAST_OF_PASS = 8
+LEAST_OF_FIT = 30
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -125,11 +127,13 @@ class TemperedLDA(LocalLDA):
         prepared: Any = self._prepare_in_memory
         if are_partitions(X):
             if self.validation_fraction is not None:
-                hint = (
+                raise BadParameter(
+                    "validation_fraction",
+                    "None",
+                    self.validation_fraction,
                     "Documents on workers cannot be held out. Exclude some documents from X, and "
-                    "score them with annealvi.dask.document_completion."
+                    "score them with annealvi.dask.document_completion.",
                 )
-                raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
             prepared = partial(self._prepare, as_engine(self.client))
         self._fit(X, y, resume=resume, prepared=prepared, others=others)
         return self
@@ -149,8 +153,12 @@ class TemperedLDA(LocalLDA):
             If X consists of parts on workers.
         """
         if are_partitions(X):
-            hint = "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus."
-            raise BadParameter("X", "a matrix in memory", X, hint)
+            raise BadParameter(
+                "X",
+                "a matrix in memory",
+                X,
+                "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus.",
+            )
         return super().partial_fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
@@ -262,9 +270,9 @@ class TemperedLDA(LocalLDA):
         -------
         annealvi.TemperedLDA
         """
-        given = self.get_params(deep=False)
-        local = LocalLDA(**{name: value for name, value in given.items() if name not in OWN})
-        for name in [name for name in vars(self) if name not in given]:
+        parameters = self.get_params(deep=False)
+        local = LocalLDA(**{name: value for name, value in parameters.items() if name not in OWN})
+        for name in [name for name in vars(self) if name not in parameters]:
             value = getattr(self, name)
             # a copy of the state, so that both estimators can be fitted further
             setattr(local, name, copy.copy(value) if name == "_state" else value)
@@ -277,15 +285,15 @@ class TemperedLDA(LocalLDA):
         import dask
 
         model = dask.delayed(self.to_local())
-        parts = [dask.delayed(_call)(model, method, one, options) for one in sources_of(X)]
+        results = [dask.delayed(_call)(model, method, one, options) for one in sources_of(X)]
         if not is_array(X):
-            return parts
+            return results
         import dask.array
 
         return dask.array.concatenate(
             [
-                dask.array.from_delayed(part, (n, *width), dtype=np.dtype(dtype))
-                for part, n in zip(parts, X.chunks[0], strict=True)
+                dask.array.from_delayed(result, (n, *width), dtype=np.dtype(dtype))
+                for result, n in zip(results, X.chunks[0], strict=True)
             ]
         )
 
@@ -323,15 +331,16 @@ class TemperedLDA(LocalLDA):
 
 def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
     """Return the sizes of shards and minibatches, computed from the corpus if they are None."""
-    shard, batch = parameters["shard_size"], parameters["batch_size"]
+    shard = parameters["shard_size"]
+    batch = parameters["batch_size"]
     size = SHARD if shard is None else int(shard)
     if batch is None:
         n_passes = passes(n_samples) if parameters["max_iter"] is None else parameters["max_iter"]
-        least = max(LEAST_OF_PASS, -(-LEAST_OF_FIT // max(1, int(n_passes))))
-        wanted = min(BATCH, max(1, n_samples // least))
+        n_steps = max(LEAST_OF_PASS, -(-LEAST_OF_FIT // max(1, int(n_passes))))
+        n_documents = min(BATCH, max(1, n_samples // n_steps))
         if shard is None:
-            size = min(size, wanted)
-        batch = max(1, wanted // size) * size
+            size = min(size, n_documents)
+        batch = max(1, n_documents // size) * size
     elif shard is None:
         size = next(size for size in range(min(size, int(batch)), 0, -1) if not int(batch) % size)
     if int(batch) % size:
@@ -369,13 +378,18 @@ def document_order(
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
     constraints = {name: TemperedLDA._parameter_constraints[name] for name in options}
     validate_parameter_constraints(constraints, options, "document_order")
-    found = as_array(lengths)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:
+    n_documents = as_array(lengths)
+    if (
+        n_documents.ndim != 1
+        or n_documents.dtype.kind not in "iu"
+        or not n_documents.size
+        or n_documents.min() < 0
+    ):
         raise BadParameter("lengths", "a sequence of ints of at least 0", lengths)
-    given = sizes(options, int(found.sum()))
-    n_shards = given["batch_size"] // given["shard_size"]
-    shards = minibatch_order(found.tolist(), given["shard_size"], n_shards)
-    return numbers_of(shards, found.tolist())
+    resolved = sizes(options, int(n_documents.sum()))
+    n_shards = resolved["batch_size"] // resolved["shard_size"]
+    shards = minibatch_order(n_documents.tolist(), resolved["shard_size"], n_shards)
+    return numbers_of(shards, n_documents.tolist())
 
 
 def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:

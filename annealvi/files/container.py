@@ -38,6 +38,8 @@ DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree()
 #: The dtypes of arrays that can be written, by their names in safetensors.
 DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
+#: Up to this number of strings are written to the header, whose length is limited.
+IN_HEADER = 10_000
 #: Errors after which a file may lack contents; other errors of fsync lose nothing.
 LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 #: The maximum length of an axis of an array without elements, which needs no bytes in the file.
@@ -181,7 +183,11 @@ def _flatten_array(array: NDArray, path: str, tensors: dict[str, NDArray]) -> di
     """Add an array to `tensors`, and return a reference to it; strings become a list."""
     strings = array.tolist() if array.dtype.kind in "OUT" and array.ndim == 1 else [None]
     if all(isinstance(text, str) for text in strings):
-        return {"strings": strings}
+        if len(strings) <= IN_HEADER:
+            return {"strings": strings}
+        content = json.dumps(strings, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        tensors[path] = np.frombuffer(content, np.uint8)
+        return {"encoded": path}
     native = array.dtype.newbyteorder("=")
     if native not in DTYPES.values():
         raise TypeError(f"The array {path!r} cannot be written: {native} is not supported.")
@@ -206,6 +212,9 @@ def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
             array = np.empty(len(strings), dtype=object)  # dtype str would need more memory
             array[:] = strings
             return array
+        case {"encoded": str(path)} if path in left:
+            with suppress(ValueError):
+                return _unflatten({"$": {"strings": json.loads(left.pop(path).tobytes())}}, left)
         case {"array": str(path)} if path in left:
             return left.pop(path)
         case {"transposed": str(path)} if path in left:

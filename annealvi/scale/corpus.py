@@ -67,8 +67,9 @@ def facts_of(X: sparse.csr_matrix) -> Facts:
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
     n_words = float(X.data.sum(dtype=np.float64))
-    least, bits = least_positive(X.data), np.packbits(used)
-    return Facts(X.shape[0], X.shape[1], X.dtype, n_words, least, bits, digest(X))
+    smallest = least_positive(X.data)
+    bits = np.packbits(used)
+    return Facts(X.shape[0], X.shape[1], X.dtype, n_words, smallest, bits, digest(X))
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
@@ -76,8 +77,8 @@ def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matri
 
     If there is only one piece and its partition has this dtype, the shard is a view, not a copy.
     """
-    parts = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
-    shard = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+    views = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
+    shard = views[0] if len(views) == 1 else sparse.vstack(views, format="csr")
     if shard.dtype != dtype:
         shard = csr_of(shard.data.astype(dtype), shard.indices, shard.indptr, shard.shape)
     shard.has_canonical_format = True
@@ -120,7 +121,7 @@ def minibatch_order(
     for first in range(n_groups):
         group = rows[first::n_groups]  # not neighbours, which are on the same worker
         for turn in range(max(map(len, group))):
-            shards += [[own[turn]] for own in group if turn < len(own)]
+            shards += [[full[turn]] for full in group if turn < len(full)]
     return shards + _cut(tails, shard_size)
 
 
@@ -138,16 +139,16 @@ def numbers_of(shards: Sequence[Sequence[Piece]], lengths: Sequence[int]) -> NDA
 def _cut(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
     """Cut a sequence of pieces into shards of `size` documents."""
     shards: list[list[Piece]] = []
-    room = 0
+    n_free = 0
     for piece in pieces:
         start = piece.start
         while start < piece.stop:
-            if not room:
+            if not n_free:
                 shards.append([])
-                room = size
-            stop = min(piece.stop, start + room)
+                n_free = size
+            stop = min(piece.stop, start + n_free)
             shards[-1].append(piece._replace(start=start, stop=stop))
-            room -= stop - start
+            n_free -= stop - start
             start = stop
     return shards
 
@@ -165,7 +166,8 @@ class Partitions(Elsewhere):
     def __init__(self, engine: SerialEngine, sources: Sequence[Any]) -> None:
         if not len(sources):
             raise BadParameter("X", "at least one partition", sources)
-        self.engine, self._sources = engine, sources
+        self.engine = engine
+        self._sources = sources
         n_workers = engine.n_workers
         #: The worker of each partition; partitions that follow each other have the same worker.
         self.slots = [number * n_workers // len(sources) for number in range(len(sources))]
@@ -195,7 +197,8 @@ class Partitions(Elsewhere):
         self.digest = hashlib.sha256("".join(one.digest for one in facts).encode()).hexdigest()
 
     def _load(self, number: int) -> Handle:
-        source, name = self._sources[number], f"partition {number} of X"
+        source = self._sources[number]
+        name = f"partition {number} of X"
         return self.engine.submit(load, source, name, slot=self.slots[number])
 
     def mend(self) -> None:
@@ -218,10 +221,14 @@ class ShardedCorpus(Elsewhere):
     ) -> None:
         self._engine = partitions.engine
         self._partitions = partitions  # needed if shards must be made again
-        self.shape, self.dtype = partitions.shape, np.dtype(dtype)
-        self.n_words, self.least = partitions.n_words, partitions.least
-        self.n_used, self.digest = partitions.n_used, partitions.digest
-        self.shard_size, self._n_threads = shard_size, n_threads
+        self.shape = partitions.shape
+        self.dtype = np.dtype(dtype)
+        self.n_words = partitions.n_words
+        self.least = partitions.least
+        self.n_used = partitions.n_used
+        self.digest = partitions.digest
+        self.shard_size = shard_size
+        self._n_threads = n_threads
         self.pieces = minibatch_order(partitions.lengths, shard_size, shards_per_batch)
         self._n_losses = self._engine.n_losses
         self._shards: list[Handle] = [self._shard(pieces) for pieces in self.pieces]
@@ -229,9 +236,9 @@ class ShardedCorpus(Elsewhere):
     def _shard(self, pieces: Sequence[Piece]) -> Handle:
         """Make a shard on the worker of its first documents; return its handle."""
         partitions = self._partitions
-        parts = [partitions.handles[piece.partition] for piece in pieces]
+        partitions_of_pieces = [partitions.handles[piece.partition] for piece in pieces]
         slot = partitions.slots[pieces[0].partition]
-        return self._engine.submit(take, self.dtype, list(pieces), *parts, slot=slot)
+        return self._engine.submit(take, self.dtype, list(pieces), *partitions_of_pieces, slot=slot)
 
     def _mend(self) -> None:
         """Make shards again whose workers have died."""
@@ -256,16 +263,16 @@ class ShardedCorpus(Elsewhere):
         def submit() -> list[Handle]:
             self._mend()
             return [
-                self._engine.submit(getitem, self._shards[number], own)
-                for number, own in zip(numbers, groups, strict=True)
+                self._engine.submit(getitem, self._shards[number], rows_of_shard)
+                for number, rows_of_shard in zip(numbers, groups, strict=True)
             ]
 
         if not len(rows):
             return sparse.csr_matrix((0, self.shape[1]), dtype=self.dtype)
-        found = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
+        documents = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
         back = np.empty_like(in_order)
         back[in_order] = np.arange(len(back), dtype=np.int64)
-        return found if np.all(np.diff(in_order) == 1) else found[back]
+        return documents if np.all(np.diff(in_order) == 1) else documents[back]
 
     def total(
         self,

@@ -94,9 +94,11 @@ class DaskEngine(SerialEngine):
                 ) from error
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise BadParameter("client", "a synchronous distributed.Client or None", client)
-        self._client, self._patience = client, patience
+        self._client = client
+        self._patience = patience
         self._distributed = distributed
-        self._name, self._counter = uuid.uuid4().hex[:12], itertools.count()
+        self._name = uuid.uuid4().hex[:12]
+        self._counter = itertools.count()
         self._addresses: list[str] = []
         # a task that is bound to a worker, even loosely, never ends if that worker dies
         self._bound: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -120,7 +122,8 @@ class DaskEngine(SerialEngine):
 
     def put(self, value: Any) -> Handle:
         """Send a value to one worker, from which the other workers fetch it."""
-        started, self._shared = time.monotonic(), None
+        started = time.monotonic()
+        self._shared = None
         # `broadcast` is not used: with it the scheduler never answers if a worker dies
         sending = self._client.scatter(value, hash=False, direct=self._direct, asynchronous=True)
         try:
@@ -136,16 +139,16 @@ class DaskEngine(SerialEngine):
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Handle:
         """Compute a function on a worker."""
-        there: dict[str, Any] = {}
+        placement: dict[str, Any] = {}
         address = None if slot is None else self._addresses[slot % len(self._addresses)]
         if address is not None:
-            there = {"workers": [address], "allow_other_workers": True}
-        parts = [
-            self._client.compute(one, **there) if type(one).__module__ in DELAYED else one
+            placement = {"workers": [address], "allow_other_workers": True}
+        computed = [
+            self._client.compute(one, **placement) if type(one).__module__ in DELAYED else one
             for one in arguments
         ]
         key = f"annealvi-{function.__name__}-{self._name}-{next(self._counter)}"
-        future = self._client.submit(function, *parts, key=key, pure=False, **there)
+        future = self._client.submit(function, *computed, key=key, pure=False, **placement)
         if address is not None:
             self._bound[future] = address
         return future
@@ -160,8 +163,8 @@ class DaskEngine(SerialEngine):
         handles = list(handles)
         lost = self._distributed.KilledWorker, CancelledError, _NotThereError
         try:
-            found = self._client.gather(handles, direct=self._direct, asynchronous=True)
-            return list(self._ended(found))
+            gathering = self._client.gather(handles, direct=self._direct, asynchronous=True)
+            return list(self._ended(gathering))
         except BaseException as error:
             failed = any(one.status == "error" for one in handles)
             self._client.cancel(handles)
@@ -189,8 +192,8 @@ class DaskEngine(SerialEngine):
         losses = self.n_losses
         self._look()
         shared = self._shared
-        there = {} if shared is None else self._client.who_has([shared])
-        if self.n_losses > losses or not all(there.values()):
+        addresses = {} if shared is None else self._client.who_has([shared])
+        if self.n_losses > losses or not all(addresses.values()):
             raise _NotThereError  # tasks that need a lost value would never end
 
     def _look(self) -> None:

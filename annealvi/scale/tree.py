@@ -24,7 +24,8 @@ class TreeSum(Generic[T]):
     """
 
     def __init__(self, n_leaves: int, merged: Callable[[T, T], T]) -> None:
-        self._last, self._merged = n_leaves - 1, merged
+        self._last = n_leaves - 1
+        self._merged = merged
         #: The sums that are known, and cannot be added further yet.
         self.nodes: dict[Place, T] = {}
 
@@ -49,10 +50,11 @@ class TreeSum(Generic[T]):
         while self._last >> level:  # the number of the level's last node
             sibling = number ^ 1
             if sibling <= self._last >> level:
-                other = self.nodes.pop((level, sibling), None)
-                if other is None:
+                neighbour = self.nodes.pop((level, sibling), None)
+                if neighbour is None:
                     break
-                left, right = (value, other) if number < sibling else (other, value)
+                left, right = (value, neighbour) if number < sibling else (neighbour, value)
                 value = self._merged(left, right)
-            level, number = level + 1, number >> 1
+            level += 1
+            number >>= 1
         self.nodes[level, number] = value

@@ -58,7 +58,6 @@ from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.source import lda_in, number_of_topics
 from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.vectorizer import (
-    LANGUAGES,
     TopicVectorizer,
     Vocabulary,
     blocks_of,
@@ -68,6 +67,7 @@ from annealvi.topics.vectorizer import (
     count_words,
     different_ints,
     is_list,
+    naming_text,
     of_each,
     of_words,
     readable,
@@ -91,6 +91,7 @@ STATE = Schema(
         dropped=Named(Listed(Text())),
         n_dropped=Named(Integer()),
         cleaned=Optional(Named(Integer())),
+        languages=Optional(Named(Number(0.0, 1.0))),
     ),
     candidates=Optional(Named(Integer())),
     seeds=Listed(Text()),
@@ -115,7 +116,9 @@ DEFAULTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
-    return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, check_texts(texts))))
+    texts = check_texts(texts)
+    with naming_text(vectorizer, texts):
+        return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, texts)))
 
 
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
@@ -184,9 +187,10 @@ class TopicModel(
         its occurrences in the texts.  Rare and frequent seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
         Words to exclude, unless `vectorizer` has its own stop words.  ``"english"`` means the list
-        of scikit-learn.  The name of another language, such as ``"german"``, means its list in the
-        package stop-words (``pip install stop-words``).  The error for an unknown name lists all
-        languages.  Saved models contain the stop words.
+        of scikit-learn.  The name or the code of another language, such as ``"german"`` or
+        ``"de"``, means its list in the package stop-words (``pip install stop-words``).  For texts
+        in several languages, write commas between them: ``"english,german"``.  The error for an
+        unknown name lists all languages.  Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
     single_topic : bool, default=True
@@ -259,7 +263,7 @@ class TopicModel(
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
         "seed_words": "no_validation",  # check_seeds checks it
-        "stop_words": [StrOptions(set(LANGUAGES)), "array-like", None],
+        "stop_words": [str, "array-like", None],  # with_stop_words checks it
         "random_state": ["random_state"],
         "single_topic": ["boolean"],
     }

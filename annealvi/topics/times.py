@@ -38,6 +38,7 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
     texts = [str(v).strip() if isinstance(v, str) else None for v in values]
     days_first = _days_first(texts, times, name)
     moments = [pandas.NaT] * len(values)
+    known: dict[Any, Any] = {}  # days occur often, and pandas takes long to read one
     for place in np.flatnonzero(~missing):
         value = values[place]
         text = texts[place]
@@ -48,12 +49,13 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
             value = f"{year:.0f}" if year.is_integer() and 1000 <= year <= 9999 else None
         elif not isinstance(value, date | datetime | np.datetime64):
             value = None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            time = pandas.to_datetime(value, errors="coerce", utc=True)
-        if value is None or pandas.isna(time):
+        if value not in known:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                known[value] = pandas.to_datetime(value, errors="coerce", utc=True)
+        if value is None or pandas.isna(known[value]):
             raise BadParameter(f"{name}[{place}]", WANTED, times[place])
-        moments[place] = time
+        moments[place] = known[value]
     in_utc = pandas.to_datetime(pandas.Series(moments), utc=True)
     return pandas.DatetimeIndex(in_utc).tz_localize(None)
 

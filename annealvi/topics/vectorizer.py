@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, groupby, islice
@@ -18,12 +19,18 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context, clone
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
+from annealvi.topics.languages import (
+    LANGUAGES,
+    SHORTEST_LIST,
+    languages_in,
+    other_languages,
+    stop_words_of,
+)
 from annealvi.topics.markup import cleaned, markup_in
 from annealvi.topics.phrases import find_phrases, join_phrases, lengths_of
 from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES, segmenter
@@ -66,6 +73,12 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
                 f"{name}[{number}]", "a str", (text if missing else type(text)), hint
             )
         checked_texts.append(text)
+    words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
+    if min_documents and 2 * sum(" " in word.strip() for word in words) > len(words):
+        warn_user(
+            f"Most words in the lists of {name!r} contain spaces, such as {words[0]!r:.60}. Each "
+            "of them is counted as one word. Pass texts as str, not as rows of a table."
+        )
     if len(checked_texts) < min_documents:
         raise BadParameter(
             name,
@@ -77,6 +90,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
 
 def _items(texts: Any, name: str) -> Iterable:
     """Return the texts to iterate over; raise an error for objects that are not texts."""
+    texts = column_of(texts)
     hint = None
     kind = getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
@@ -94,6 +108,21 @@ def _items(texts: Any, name: str) -> Iterable:
     if hint is not None:
         raise BadParameter(name, ALLOWED, type(texts), hint)
     return texts
+
+
+def column_of(values: Any) -> Any:
+    """Return an iterable for a column of Arrow, of a data set, or of a table with one column."""
+    if hasattr(values, "to_pylist"):
+        return values.to_pylist()
+    if hasattr(values, "__getitem__") and not hasattr(values, "__iter__"):
+        return [values[number] for number in range(len(values))]
+    if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 and isinstance(values, np.ndarray):
+        return values[:, 0] if values.dtype.kind in "UTO" else values
+    if isinstance(values, list) and all(are_tokens(row) and len(row) == 1 for row in values):
+        cells = [row[0] for row in values]
+        spaced = [isinstance(cell, str) and " " in cell.strip() for cell in cells]
+        return cells if len(cells) > 1 and 2 * sum(spaced) > len(cells) else values
+    return values
 
 
 def blocks_of(texts: Any) -> Iterator[list[str]]:
@@ -153,6 +182,7 @@ def are_texts(documents: Any, name: str) -> bool:
             type(documents),
             "Put a single text in a list.",
         )
+    documents = column_of(documents)
     if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
         return False
     if hasattr(documents, "shape"):  # an array, a Series
@@ -173,6 +203,7 @@ def is_list(value: Any) -> bool:
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
     """Check that there is a value for each of n items, and return the values as a list."""
+    values = column_of(values)
     if not is_list(values):
         raise BadParameter(name, f"a sequence with one entry for each {what}", values)
     items = list(values)
@@ -218,12 +249,6 @@ UNSPACED = {
 }
 #: A script is checked if its words contain at least this share of all characters.
 ENOUGH = 0.02
-#: Words on scikit-learn's list of English stop words that are not used as stop words here because
-#: they carry meaning, and endings of contractions that the list lacks (we'll, we've).
-_CONTENT = """amount bill bottom cry detail empty fire interest mill serious sincere system thick
-thin"""
-CONTENT = frozenset(_CONTENT.split())
-ENDINGS = ("ll", "ve")
 
 
 #: Signs within words, each with a pattern of what people type instead of it: for Ukrainian and
@@ -290,11 +315,6 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     return preprocess(AROUND.sub(" ", text))
 
 
-#: Languages with a list of stop words, in scikit-learn (English) or the package stop-words.
-_LANGUAGES = """arabic bulgarian catalan czech danish dutch english finnish french german greek
-gujarati hebrew hindi hungarian indonesian italian malaysian norwegian persian polish portuguese
-romanian russian slovak spanish swedish turkish ukrainian vietnamese"""
-LANGUAGES = frozenset(_LANGUAGES.split())
 #: Stop words that occur are searched in about this number of texts.
 LOOKED_AT = 200
 #: The maximum number of excluded words that are stored for each reason.
@@ -351,6 +371,8 @@ class Vocabulary:
     n_repeated: int | None = None
     #: What `clean` removed from the texts, and how often.
     cleaned: dict[str, int] | None = None
+    #: The share of texts that seem to be in languages whose stop words are not excluded.
+    languages: dict[str, float] | None = None
 
     def note(self) -> str:
         """Report in a few sentences which words were excluded and why, and unusual texts."""
@@ -371,6 +393,8 @@ class Vocabulary:
                 examples = ", ".join(w if len(w) <= 40 else f"{w[:39]}…" for w in words_out)
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({examples}{more})."
+        if self.languages:
+            text += f" {self.strange()}"
         if self.cleaned:
             gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
             text += f" clean: {gone} were removed."
@@ -383,6 +407,14 @@ class Vocabulary:
         if self.n_counted is not None and self.n_counted < SHORT:
             text += f" {self.shortness()}"
         return text
+
+    def strange(self) -> str:
+        """Report texts in languages whose stop words are counted, and what to do."""
+        shares = (f"{name} ({share:.0%})" for name, share in (self.languages or {}).items())
+        return (
+            f"By their stop words, which are counted, texts seem to be in {', '.join(shares)}. Set "
+            "'stop_words' to the language of the texts, or to several, such as 'english,german'."
+        )
 
     @property
     def very_short(self) -> bool:
@@ -441,7 +473,7 @@ class TopicVectorizer(CountVectorizer):
     language : {"zh", "ja", "th"}, default=None
         Chinese, Japanese or Thai, which are written without spaces between words.  Words are found
         by jieba, SudachiPy (with the dictionary sudachidict_core) or PyThaiNLP, which must be
-        installed (``pip install 'annealvi[asia]'``).  Words of at least two characters are counted;
+        installed (the extra ``asia``).  Words of at least two characters are counted;
         of Japanese words, nouns, verbs, adjectives and adverbs in their dictionary form.  Saved
         models contain the language.
 
@@ -603,7 +635,8 @@ def count_words(
             counter.vocabulary_ = phrases  # which the analyzer joins
             kept |= phrases
         try:
-            X = CountVectorizer.fit_transform(counter, readable(counter, texts))
+            with naming_text(counter, texts):
+                X = CountVectorizer.fit_transform(counter, readable(counter, texts))
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
@@ -614,7 +647,8 @@ def count_words(
             ) from error
         counter.set_params(**limits_passed)
     else:
-        X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
+        with naming_text(counter, texts):
+            X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
     words = counter.get_feature_names_out()
     for word in words.tolist():
         if not isinstance(word, str):
@@ -622,6 +656,7 @@ def count_words(
     if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
         _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
     vocabulary = Vocabulary(words, len(texts))
+    languages: dict[str, float] = {}
     if limited and not counter.fixed_vocabulary_:
         limits, left_out = _left_out(X, limits_passed, np.isin(words, list(kept)))
         frequency = np.bincount(X.indices, minlength=len(words))
@@ -631,7 +666,7 @@ def count_words(
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
         n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
-        dropped["stop_words"] = _stop_words_in(counter, texts)
+        dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
         keep = ~np.logical_or.reduce(list(left_out.values()))
         vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
@@ -644,13 +679,26 @@ def count_words(
             f"vectorizer={type(vectorizer).__name__}(min_df=1, max_df=1.0)."
         )
     n_counted = None  # not defined for weights, which are not integers
-    if np.array_equal(X.data, np.floor(X.data)):
+    fractions = X.data[X.data != np.floor(X.data)]
+    if len(fractions):
+        warn_user(
+            f"{type(counter).__name__} computes fractions, such as {fractions[0]:.3g}, which are "
+            "weights, not counts of words. Topics of counts are better: use a vectorizer that "
+            "counts, such as TopicVectorizer."
+        )
+    else:
         n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
     taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
-        vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(taken_out) or None
+        vocabulary,
+        n_counted=n_counted,
+        n_repeated=n_repeated,
+        cleaned=dict(taken_out) or None,
+        languages=languages or None,
     )
+    if languages:
+        warn_user(f"{vocabulary.strange()} Topics may consist of their stop words.")
     return counter, X, vocabulary
 
 
@@ -679,6 +727,30 @@ def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
         )
 
 
+@contextmanager
+def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
+    """Name the text for which a function of the user, such as a tokenizer, raises an error."""
+    try:
+        yield
+    except Exception as error:
+        names = ("analyzer", "tokenizer", "preprocessor")
+        names = [name for name in names if callable(getattr(vectorizer, name, None))]
+        if not names:
+            raise
+        analyze = vectorizer.build_analyzer()
+        for number, text in enumerate(readable(vectorizer, texts)):
+            try:
+                analyze(text)
+            except Exception as cause:
+                kind = TypeError if isinstance(cause, TypeError) else ValueError
+                raise kind(
+                    f"The {names[0]} of {type(vectorizer).__name__} failed for documents[{number}],"
+                    f" {text[:40]!r}, which has {len(text.encode('utf-8', 'replace')):,} bytes: "
+                    f"{type(cause).__name__}: {cause}"
+                ) from cause
+        raise error
+
+
 def readable(vectorizer: Any, texts: list[str]) -> list:
     """Return texts in the form that a vectorizer accepts; the user's analyzer gets lists."""
     if not callable(getattr(vectorizer, "analyzer", None)):
@@ -693,15 +765,19 @@ def copied(vectorizer: Any) -> Any:
     return clone(vectorizer)
 
 
-def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
-    """Return the stop words that occur in a sample of the texts, most frequent first."""
+def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> tuple[list[str], dict]:
+    """Return the stop words that occur in a sample of the texts, most frequent first.
+
+    The second result is the share of texts that seem to be in other languages than the stop words.
+    """
     listed = counter.get_stop_words()
     if not listed or counter.analyzer != "word":
-        return []
+        return [], {}
     analyze = copied(counter).set_params(stop_words=None, ngram_range=(1, 1)).build_analyzer()
-    sample = readable(counter, texts[:: -(-len(texts) // LOOKED_AT)])
-    frequency = Counter(chain.from_iterable(listed & set(analyze(text)) for text in sample))
-    return sorted(frequency, key=lambda word: (-frequency[word], word))
+    sample = [*map(analyze, readable(counter, texts[:: -(-len(texts) // LOOKED_AT)]))]
+    frequency = Counter(chain.from_iterable(listed & set(words) for words in sample))
+    others = other_languages(sample, listed) if len(listed) >= SHORTEST_LIST else {}
+    return sorted(frequency, key=lambda word: (-frequency[word], word)), others
 
 
 def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
@@ -759,14 +835,6 @@ def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
     return fitted
 
 
-def stop_words_of(language: str) -> list[str]:
-    """Return the stop words of a language in `LANGUAGES`."""
-    if language == "english":
-        return [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
-    package = import_optional("stop_words", f"stop_words={language!r}")
-    return package.get_stop_words(language)
-
-
 def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     """Return the vectorizer with stop words, unless it has its own or does not support them."""
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
@@ -775,13 +843,20 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     if callable(parameters.get("analyzer")):  # the user's function excludes words itself
         return vectorizer
     if isinstance(stop_words, str):
-        if stop_words not in LANGUAGES:
+        languages = languages_in(stop_words)
+        if languages is None:
             raise BadParameter(
                 "stop_words",
-                f"'english', another of {sorted(LANGUAGES)}, a list of str or None",
+                f"'english', another of {sorted(LANGUAGES)}, some of them with commas between them,"
+                " a list of str or None",
                 stop_words,
             )
-        stop_words = stop_words_of(stop_words)
+        stop_words = [word for language in languages for word in stop_words_of(language)]
+    elif is_list(stop_words) and len(stop_words) and LANGUAGES.issuperset(map(str, stop_words)):
+        warn_user(
+            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
+            f"languages, pass {','.join(stop_words)!r}."
+        )
     array = as_array(stop_words)
     words = array.tolist() if array.ndim == 1 else [None]
     if not all(isinstance(word, str) for word in words):

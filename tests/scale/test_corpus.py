@@ -145,7 +145,7 @@ def test_results_that_went_with_their_worker_are_made_again(paths):
     assert engine.made == made + 1  # nobody said that there are losses
     engine.n_losses += 1
     assert_array_equal(own[:].toarray(), before)
-    assert engine.made == made + 1 + len(own.order.shards) + 1
+    assert engine.made == made + 1 + len(own.pieces) + 1
     assert own._shards[3] is not engine.lost
 
 

@@ -51,7 +51,8 @@ def test_weights_are_those_that_rank(summary):
         assert frame.word.tolist() == summary.words(0, 4, relevance=weight)
         columns = [WORDS.tolist().index(word) for word in frame.word]
         orbits = np.where(np.isin(WORDS, ["orbit"]), COMPONENTS[0][2], 0)  # added to "orbit"
-        assert_allclose(frame.probability, ((COMPONENTS[0] + orbits) / COMPONENTS[0].sum())[columns])
+        folded = (COMPONENTS[0] + orbits) / COMPONENTS[0].sum()
+        assert_allclose(frame.probability, folded[columns])
         assert_allclose(frame.lift, frame.probability / summary.folded_word_shares[columns])
         relevance = weight * np.log(frame.probability) + (1 - weight) * np.log(frame.lift)
         assert_allclose(frame.relevance, relevance)
