@@ -2,7 +2,7 @@
 
     apt-get download manpages-zh manpages-ja libreoffice-l10n-th
     for package in *.deb; do dpkg -x "$package" unpacked; done
-    python -m bench.studies.unspaced unpacked        # needs pip install '.[asia]'
+    python -m bench.studies.unspaced unpacked        # needs the extra asia
 
 The Chinese and Japanese texts are translated manual pages, without their commands; the Thai texts
 are the messages of LibreOffice, thirty in a text.  For each language the script prints the top
