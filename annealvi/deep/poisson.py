@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor, nn
 from torch.distributions import Poisson, kl_divergence
@@ -536,7 +536,7 @@ class PoissonDEF(DataEstimator):
         # the first value of all units of all documents comes first, then the second value
         return distances.view(-1, *log_rates.shape).sum(dim=(0, 2))
 
-    def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
+    def _check_X(self, X: Any, reset: bool = False) -> csr_matrix:
         """Return X as a CSR matrix of counts, float32; `reset` sets the features (in `fit`)."""
         X = check_csr(X, estimator=self, reset=reset, dtype=(np.float32, np.float64))
         name = type(self).__name__
@@ -547,7 +547,7 @@ class PoissonDEF(DataEstimator):
                 f"X must contain counts, non-negative integers, for {name}. Got {wrong[0]}."
             )
         check_counts(X, dtype=np.float32)  # that float32 represents them
-        return sparse.csr_matrix(X, dtype=np.float32)
+        return csr_matrix(X, dtype=np.float32)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
+from scipy.sparse import issparse
 from torch import Tensor, nn
 
 from annealvi.exceptions import DivergenceError
@@ -353,7 +353,7 @@ class SparseRows:
 
 def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
     """Move data to a device, as an object that has a length and returns rows by index."""
-    if sparse.issparse(X):
+    if issparse(X):
         return SparseRows(X, device)
     X = np.require(X, np.float32, "W")  # PyTorch needs arrays that can be written to
     return torch.as_tensor(X, device=device)

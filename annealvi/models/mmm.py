@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi._kernels import mmm as kernels
 from annealvi._kernels import special
@@ -92,9 +92,7 @@ class MMM(Mixture):
     scratch: Any = field(default=None, init=False)
     lengths: Any = field(default=None, init=False)
 
-    def start(
-        self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
-    ) -> None:
+    def start(self, X: csr_matrix, *, words: NDArray, documents: NDArray | None = None) -> None:
         """Begin training on X; `words` (K, V) and `documents` (K,) are initial counts.
 
         The method may be called again with the same X.
@@ -108,7 +106,7 @@ class MMM(Mixture):
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
-    def _transposed(self, X: sparse.csr_matrix, first_document: int) -> sparse.csr_matrix:
+    def _transposed(self, X: csr_matrix, first_document: int) -> csr_matrix:
         """The transpose of BLOCK documents of X, which is kept for the next steps if X is small."""
         transposed = self.by_word.get(first_document)
         if transposed is None:
@@ -227,7 +225,7 @@ class MMM(Mixture):
     # ---------------------------------------------------------------- new data
 
     def log_joint(
-        self, X: sparse.csr_matrix, rows: slice = slice(None), out: NDArray | None = None
+        self, X: csr_matrix, rows: slice = slice(None), out: NDArray | None = None
     ) -> NDArray[np.float64]:
         """Compute log w_k + sum_v x_dv log beta_kv for some rows d, of shape (n, K)."""
         start, stop, _ = rows.indices(X.shape[0])
@@ -253,7 +251,7 @@ class MMM(Mixture):
         kernels.normalise(b, self.n_threads, scratch, joint, energy, log_sum)
         return energy, log_sum
 
-    def predict(self, X: sparse.csr_matrix) -> NDArray[np.int64]:
+    def predict(self, X: csr_matrix) -> NDArray[np.int64]:
         """Find the most probable component of each document, one part after another."""
         first_documents = range(0, X.shape[0], BLOCK)
         return np.concatenate(

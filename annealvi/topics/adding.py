@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
@@ -181,7 +181,7 @@ def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> M
     return split
 
 
-def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLDA:
+def _fitted(lda: TemperedLDA, X: csr_matrix, n_topics: int) -> TemperedLDA:
     """Fit another model with the parameters of a model, but with its own topics and priors."""
     fit = unwatched(lda, n_components=n_topics)
     return fit.set_params(init="auto", doc_topic_prior=None, topic_word_prior=None).fit(X)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse, stats
+from scipy import stats
+from scipy.sparse import csr_matrix
 
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter
@@ -38,7 +39,7 @@ class _Sums(NamedTuple):
     length_squares: float  # m²
 
     @classmethod
-    def of(cls, X: sparse.csr_matrix) -> _Sums:
+    def of(cls, X: csr_matrix) -> _Sums:
         """Sum over the rows of X, which contain the counts c of documents."""
         lengths = np.asarray(X.sum(axis=1)).ravel()  # m of each document
         return cls(
@@ -93,7 +94,7 @@ class _Sums(NamedTuple):
         }
 
 
-def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sparse.csr_matrix:
+def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> csr_matrix:
     """Return the expected number of times that each word in each document is from topic k."""
     X = documents.counts
     components = topics.components
@@ -106,7 +107,7 @@ def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sp
     )
     of_topic = np.repeat(documents.shares[:, k], np.diff(X.indptr)) * components[k, X.indices]
     counts = X.data * of_topic / np.maximum(p, _TINY)  # p(k | w, d) by Bayes' rule
-    return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
+    return csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
 def words_by_group(

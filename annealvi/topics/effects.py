@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse, stats
+from scipy import stats
 from scipy.linalg import solve_triangular
+from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 
 from annealvi._optional import import_optional
@@ -578,7 +579,7 @@ def _pooled(
         if n_clusters < 2:
             raise BadParameter("clusters", "at least two clusters of documents", n_clusters)
         # (n_clusters, n): products with it are sums over the documents of each cluster
-        membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n, dtype=np.int64))))
+        membership = csr_matrix((np.ones(n), (numbers, np.arange(n, dtype=np.int64))))
         # for few clusters, as in other software
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0

@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi._kernels.special import entr
 
@@ -130,7 +130,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
         largest.append((words[rows_of_block], np.sqrt(counts[rows_of_block] / size)))
     ends = np.cumsum([0, *(len(words) for words, _ in largest)])
     words, values = (np.concatenate(blocks) for blocks in zip(*largest, strict=True))
-    roots = sparse.csr_matrix((values, words, ends), shape=(len(topics), V))
+    roots = csr_matrix((values, words, ends), shape=(len(topics), V))
     alike = (roots @ roots.T).tocsr()
     near: dict[int, set[int]] = {k: set() for k in topics}
     for k in topics:
@@ -185,12 +185,12 @@ class Largest(NamedTuple):
         lengths = largest * np.sqrt(((weights / largest) ** 2).sum(axis=1, keepdims=True))
         return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
 
-    def rows(self, n_features: int) -> sparse.csr_matrix:
+    def rows(self, n_features: int) -> csr_matrix:
         """The weights as a sparse matrix."""
         K, n = self.words.shape
         ends = np.arange(0, K * n + 1, n)
         rows = self.weights.ravel(), self.words.ravel(), ends
-        return sparse.csr_matrix(rows, shape=(K, n_features))
+        return csr_matrix(rows, shape=(K, n_features))
 
 
 def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray:
