@@ -284,6 +284,11 @@ def _plain(array: Any, kinds: str) -> NDArray:
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
 
 
+def summed(X: csr_matrix, axis: int, dtype: Any = None) -> NDArray:
+    """Return the sums along an axis as an array of one dimension."""
+    return np.asarray(X.sum(axis=axis, dtype=dtype)).ravel()
+
+
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
     sums = np.zeros(rows.stop - rows.start)
     for first in range(0, len(sums), SUMMED):  # in parts: NumPy copies counts to sum in float64

@@ -18,6 +18,7 @@ from annealvi._optional import import_optional
 from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.files import read as read_file
 from annealvi.files import replacing
+from annealvi.matrices import summed
 from annealvi.metrics.topics import topic_checksum
 from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
 from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
@@ -158,7 +159,7 @@ def label(chosen: Namespace) -> None:
     if chosen.output is not None and chosen.output.endswith(".h5ad"):
         _annotate(source, corpus, X, chosen)
         return
-    has_words = np.asarray(X.sum(axis=1)).ravel() > 0
+    has_words = summed(X, axis=1) > 0
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
     header = ["document", "topic", "label", "share"]

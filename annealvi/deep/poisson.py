@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.distributions import Poisson, kl_divergence
 from torch.nn.functional import embedding, pad, softplus
 
-from annealvi.checks import COUNT, Interval, check_counts
+from annealvi.checks import COUNT, TINY, Interval, check_counts
 from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
 from annealvi.deep.penalties import OF_UNITS, RunningPenalty, Statistic, as_penalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, column_means, numbers
@@ -27,7 +27,6 @@ from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.topics import top_words
 from annealvi.schedules import Linear
 
-TINY = float(np.finfo(np.float64).tiny)
 #: Rates are limited to this before a draw, because float32 cannot represent all larger counts.
 LARGEST_RATE = 2.0**24
 #: Number of documents whose local rates are fitted together.

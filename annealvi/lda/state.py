@@ -40,7 +40,7 @@ from annealvi.files.schema import (
 )
 from annealvi.inference import Monitor
 from annealvi.lda.settings import Settings
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.cpu import exp_e_log
@@ -379,7 +379,7 @@ class LDAState:
             documents = X[rows]
             fitted = engine.infer(model, documents) if gamma is None else gamma[rows]
             energy = engine.energies(model, documents, fitted)
-            n_words = np.asarray(documents.sum(axis=1, dtype=np.float64)).ravel()
+            n_words = summed(documents, axis=1, dtype=np.float64)
             scores = energy[:, None] * SCORE_GRID - n_words[:, None] * log_c_of_word
             # not a matrix product: its rounding errors depend on the number of documents
             mean = np.sum(special.softmax(scores) * SCORE_GRID, axis=1)

@@ -17,7 +17,7 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import Interval, as_array, check_flag, check_prior, checked, validated
 from annealvi.exceptions import BadParameter
-from annealvi.matrices import check_csr, check_whole
+from annealvi.matrices import check_csr, check_whole, summed
 from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
 from annealvi.models.lda import LDA, CPUEngine, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
@@ -318,7 +318,7 @@ def per_word(hidden: csr_matrix, log_likelihood: NDArray[np.float64]) -> NDArray
     """Return the mean log-likelihood of the words of each document; NaN without words."""
     rows = np.repeat(np.arange(hidden.shape[0], dtype=np.int64), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
-    lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
+    lengths = summed(hidden, axis=1, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # 0 / 0 of documents without words
         return np.where(lengths > 0, totals / lengths, np.nan)
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_counts, check_numbers, n_threads
+from annealvi.checks import TINY, Interval, check_counts, check_numbers, n_threads
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference import Monitor, optimise
 from annealvi.inference.fitted import Found, reads
@@ -35,8 +35,6 @@ PASSES = 6
 COOLING = Annealed(3.0, length=1.0)
 #: The temperature that each name means.
 KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Variational()}
-#: The least prior.
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(eq=False, repr=False)

@@ -35,13 +35,14 @@ from scipy.sparse import csr_matrix
 from annealvi._kernels import mmm as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
+from annealvi.checks import TINY
 from annealvi.files.schema import Array, Number, Schema
+from annealvi.matrices import summed
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.lda.merging import LEAST_COUNT, LEAST_SHARE, NEIGHBOURS, groups_of
 from annealvi.models.lda.starts import topics_of_spread_documents
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 
-TINY = float(np.finfo(np.float64).tiny)
 #: Number of documents whose phi are in memory, and in the cache, at the same time.
 BLOCK = 4096
 #: If training data have more entries than this, their transposes are not kept between iterations.
@@ -101,7 +102,7 @@ class MMM(Mixture):
             self.n_samples = X.shape[0]
             self.by_word = {}
             self.scratch = np.empty((min(BLOCK, self.n_samples), self.n_components))
-            self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
+            self.lengths = np.unique(summed(X, axis=1), return_counts=True)
         if documents is None:
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)

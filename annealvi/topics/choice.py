@@ -30,7 +30,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import resolve, words_per_entry
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import document_completion, split_tokens
 from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
 from annealvi.topics.source import lda_in, takes_texts
@@ -282,7 +282,7 @@ def choose_n_topics(
     if not sizes:
         raise BadParameter("n_topics", "a list of one or more ints", n_topics)
     rng = check_random_state(random_state)
-    X = X[np.asarray(X.sum(axis=1)).ravel() > 0]  # documents with words
+    X = X[summed(X, axis=1) > 0]  # documents with words
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
@@ -462,7 +462,7 @@ def _counted(documents: Any, model: Any) -> tuple[csr_matrix, TemperedLDA]:
 
 def _without_topics(train: csr_matrix, test: csr_matrix, seed: int) -> float:
     """Return the held-out log-likelihood per word if words are predicted by their frequencies."""
-    counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
+    counts = summed(train, axis=0, dtype=np.float64) + SMOOTHING
     # the same words as `document_completion` hides with this seed
     _, hidden = split_tokens(test, random_state=seed)
     if not hidden.nnz:  # half of the words of a document are predicted from the other half

@@ -17,6 +17,7 @@ from annealvi.checks import as_array
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_open
+from annealvi.matrices import summed
 from annealvi.metrics.held_out import usual_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 from annealvi.topics.vectorizer import is_list
@@ -137,13 +138,13 @@ def seeded_start(
     # writes the topics without seed words, which come last, into this slice
     topics_of_spread_documents(X, check_random_state(random_state), start[len(seed_words) :])
     # documents with the most seed words come first, and among these the shortest documents
-    lengths = np.asarray(X.sum(axis=1)).ravel()
+    lengths = summed(X, axis=1)
     occurs = csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)  # 0 or 1
     for topic, words in enumerate(seed_words.values()):
         seed_columns = sorted({columns[word] for word in words if word in columns})
         # the number of different seed words in each document
-        n_seed_words = np.asarray(occurs[:, seed_columns].sum(axis=1)).ravel()
+        n_seed_words = summed(occurs[:, seed_columns], axis=1)
         rows = np.lexsort((lengths, -n_seed_words))[:SEED_DOCUMENTS]  # the last key comes first
         rows = rows[n_seed_words[rows] > 0]
-        start[topic] += SEED_WEIGHT * np.asarray(X[rows].sum(axis=0)).ravel()
+        start[topic] += SEED_WEIGHT * summed(X[rows], axis=0)
     return start

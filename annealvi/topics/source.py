@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from annealvi._kernels import special
 from annealvi.checks import check_counts, check_width
 from annealvi.exceptions import BadParameter, warn_user
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
 from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
 from annealvi.topics.described import DescribedDocuments, Topics
@@ -270,7 +270,7 @@ class Source:
     def describe(self, documents: CheckedDocuments, refits: Any) -> DescribedDocuments:
         """Infer the shares of topics in documents, and the topic of each document."""
         shares = self.transform(documents.X)
-        lengths = np.asarray(documents.counts.sum(axis=1, dtype=np.float64)).ravel()
+        lengths = summed(documents.counts, axis=1, dtype=np.float64)
         # the prior of shares is a number, or one for each topic; not all other models have it
         prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
         return DescribedDocuments(

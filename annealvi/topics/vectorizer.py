@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
+from annealvi.matrices import summed
 from annealvi.topics.languages import (
     LANGUAGES,
     SHORTEST_LIST,
@@ -682,7 +683,7 @@ def count_words(
         if not isinstance(word, str):
             raise BadParameter("vectorizer", "a vectorizer whose words are str", word)
     if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
-        _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
+        _warn_of_sentences(words.tolist(), summed(X, axis=0))
     vocabulary = Vocabulary(words, len(texts))
     languages: dict[str, float] = {}
     if limited and not counter.fixed_vocabulary_:
@@ -745,7 +746,7 @@ def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str,
 
 def warn_of_empty(X: csr_matrix, what: str) -> None:
     """Warn about texts without a counted word; `what` is the consequence for these texts."""
-    empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
+    empty = np.flatnonzero(summed(X, axis=1) == 0)
     if len(empty):
         positions = ", ".join(map(str, empty[:5]))
         if len(empty) > 5:
@@ -972,7 +973,7 @@ def _left_out(
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
     if max_words is not None:
         remaining = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
-        counts = np.asarray(X.sum(axis=0)).ravel()[remaining]
+        counts = summed(X, axis=0)[remaining]
         counts = np.where(kept[remaining], np.inf, counts)  # these words come first
         too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
         dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), too_rare) & ~kept

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from annealvi._kernels.special import entr
+from annealvi.checks import TINY
 
 #: Each topic is compared only with NEIGHBOURS other topics, those whose WORDS most frequent words
 #: are the most similar to its own.
@@ -181,9 +182,9 @@ class Largest(NamedTuple):
         # row by row, because the array may be large
         words = np.array([_largest(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
-        largest = np.maximum(weights.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        largest = np.maximum(weights.max(axis=1, keepdims=True), TINY)
         lengths = largest * np.sqrt(((weights / largest) ** 2).sum(axis=1, keepdims=True))
-        return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
+        return cls(words.astype(np.int64), weights / np.maximum(lengths, TINY))
 
     def rows(self, n_features: int) -> csr_matrix:
         """The weights as a sparse matrix."""

@@ -38,6 +38,7 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.random import sample_without_replacement
 
 from annealvi._kernels import lda_seeds, special
+from annealvi.matrices import summed
 from annealvi.model import Form
 from annealvi.threads import writing
 
@@ -211,10 +212,10 @@ class CorpusOfFit:
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
     """Compute the temperature (at least 1) below which topics of these documents differ."""
     X = X[:: max(1, -(-X.shape[0] // MOST))]
-    lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    lengths = summed(X, axis=1, dtype=np.float64)
     X = csr_matrix(X[lengths > 0], dtype=np.float64)
     lengths = lengths[lengths > 0]
-    totals = np.asarray(X.sum(axis=0)).ravel()
+    totals = summed(X, axis=0)
     if not np.isfinite(totals.sum()):
         return 1.0
     if n_topics == 1 or len(lengths) < LEAST or np.count_nonzero(totals) < LEAST:
