@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import (
@@ -86,7 +87,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     batch_size: int = 128
     max_iter: int = 10_000
     device: Any = "cpu"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     verbose: int = 0
     callback: Callback | Sequence[Callback] | None = None
 

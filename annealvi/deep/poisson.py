@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, check_non_negative
@@ -402,7 +403,7 @@ class PoissonDEF(DataEstimator):
         """
         noise = self._draws()
         X = self._check_X(X)
-        rng_of_split = np.random.RandomState(noise.seed())
+        rng_of_split = RandomState(noise.seed())
         seen, hidden = split_tokens(X, observed=observed, random_state=rng_of_split)
         if not hidden.nnz:
             raise ValueError(

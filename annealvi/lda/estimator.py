@@ -296,7 +296,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_doc_update_iter: int | None = None
     n_jobs: int | None = None
     verbose: int = 0
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     temperature: float | str | Temperature = "auto"
     estimate: Literal["auto", "map", "variational"] = "auto"
     init: str | ArrayLike = "auto"
@@ -992,7 +992,7 @@ def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
     """Return gamma, or E[theta] if `normalize` is true, in the given dtype; may overwrite gamma."""
     if normalize:
         gamma = gamma.astype(np.promote_types(gamma.dtype, dtype), copy=False)
-        gamma /= gamma.sum(axis=1)[:, np.newaxis]
+        gamma /= gamma.sum(axis=1)[:, None]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
             f"With normalize=False, results must be at most {np.finfo(dtype).max:.3g}, the largest "

@@ -271,7 +271,7 @@ class Validation:
             return engine.document_bound(model, X) / float(X.sum(dtype=np.float64))
         seen, hidden = self.plan.halves
         gamma = engine.infer(model, seen).astype(np.float64, copy=False)
-        theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
+        theta = gamma / gamma.sum(axis=1)[:, None]
         # pending steps are applied to copies of a few rows at a time, so the topics do not change
         sums = sums_of(model.rows_of, (model.n_topics, model.n_features))
         return log_likelihood_per_word(hidden, theta, model.rows_of, sums)

@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state, gen_batches
@@ -147,9 +148,7 @@ def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
         start = stop
 
 
-def _draw_entries(
-    counts: NDArray[np.int64], n_tokens: int, rng: np.random.RandomState
-) -> NDArray[np.int64]:
+def _draw_entries(counts: NDArray[np.int64], n_tokens: int, rng: RandomState) -> NDArray[np.int64]:
     """Draw `n_tokens` tokens of a document, and return the number of drawn tokens of each entry."""
     seen = np.empty_like(counts)
     left = int(counts.sum())

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
@@ -230,7 +231,7 @@ class TemperedFMM(
     init: str | ArrayLike = "random"
     n_init: int = 1
     covariance: Literal["diag", "full"] = "diag"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     n_jobs: int | None = None
     verbose: int = 0
     callback: Callable | Sequence[Callable] | None = None
@@ -532,7 +533,7 @@ def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
 
 
 def _with_sampled_directions(
-    drawn: NDArray[np.float64], X: NDArray, length: float, rng: np.random.RandomState
+    drawn: NDArray[np.float64], X: NDArray, length: float, rng: RandomState
 ) -> NDArray[np.float64]:
     """Vectors of a given length in the directions of rows of X, chosen by D^2 sampling.
 

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
@@ -246,7 +247,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     degrees_of_freedom_prior: float | None = None
     covariance_prior: float | ArrayLike | None = None
     temperature: float | str | Temperature = "annealed"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     verbose: int = 0
     callback: Callable | Sequence[Callable] | None = None
 

@@ -270,7 +270,7 @@ class GMM(Mixture):
             square=square,
         )
 
-    def perturb(self, rng: np.random.RandomState) -> None:
+    def perturb(self, rng: RandomState) -> None:
         """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
         # the zeros put all components in one group if nothing is known

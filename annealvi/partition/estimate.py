@@ -20,6 +20,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
@@ -405,7 +406,7 @@ def log_partition(
     n_samples: int = 100,
     n_theta: int = 100,
     data: Any = None,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: int | RandomState | None = None,
     n_jobs: int | None = None,
     callback: Callable[[int, int], Any] | None = None,
 ) -> LogPartition:

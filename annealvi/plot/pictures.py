@@ -261,7 +261,7 @@ def over_time(summary: Any, times: Any, freq: Any, topics: Any) -> Courses:
     few = drawn.n_documents < FEW_DOCUMENTS
     if few.all():
         return drawn
-    return drawn._replace(values=np.where(few[:, np.newaxis], np.nan, drawn.values))
+    return drawn._replace(values=np.where(few[:, None], np.nan, drawn.values))
 
 
 def _beginnings(index: Any) -> Any:

@@ -204,7 +204,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
                 "documents that contain words",
                 f"{counts.shape[0]} documents without words",
             )
-    counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
+    counts = components * (sizes / components.sum(axis=1))[:, None]
     return with_groups(model, lda, groups_of(counts, int(n_topics)))
 
 

@@ -166,7 +166,7 @@ class Effects:
             If a covariate or a value does not exist.
         """
         difference = self._mean_row(first, "first") - self._mean_row(second, "second")
-        return self._frame(difference[np.newaxis], columns={})
+        return self._frame(difference[None], columns={})
 
     @checked
     def shares(self, at: str | Mapping[str, Any]) -> Any:
@@ -226,7 +226,7 @@ class Effects:
             # only values in the data, because a value between them is not a level of C(year)
             points = np.linspace(levels[0], levels[-1], POINTS)
             # the number of the level that is nearest to each point
-            nearest = np.abs(np.array(levels)[:, np.newaxis] - points).argmin(axis=0)
+            nearest = np.abs(np.array(levels)[:, None] - points).argmin(axis=0)
             return [levels[number] for number in np.unique(nearest)]
         return levels
 
@@ -276,7 +276,7 @@ class Effects:
         with np.errstate(divide="ignore", invalid="ignore"):
             # Satterthwaite's formula generalises Rubin's degrees of freedom to more sources
             divisor = sum(
-                variance**2 / source.freedom[:, np.newaxis]
+                variance**2 / source.freedom[:, None]
                 for variance, source in zip(variances, self._errors, strict=True)
             )
             freedom = total**2 / divisor
@@ -590,12 +590,10 @@ def _pooled(
         residuals = shares - matrix @ estimate
         if membership is None:
             variances = (residuals**2).sum(axis=0) / freedom
-            covariance = variances[:, np.newaxis, np.newaxis] * bread
+            covariance = variances[:, None, None] * bread
         else:
             # of each term's column times the residuals, in each cluster: (n_terms, n_clusters, K)
-            sums = np.stack(
-                [membership @ (residuals * column[:, np.newaxis]) for column in matrix.T]
-            )
+            sums = np.stack([membership @ (residuals * column[:, None]) for column in matrix.T])
             meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
             covariance = bread @ meat @ bread
         # not 0, so that no interval of shares that are the same in all documents divides by 0
@@ -705,7 +703,7 @@ def of_documents(
     cluster_numbers = _clusters(clusters, len(documents.lengths), index, design)
     kept = design.kept
     # the parameters of the Dirichlet posterior of each document's shares
-    gamma = documents.shares[kept] * documents.concentration[kept, np.newaxis]
+    gamma = documents.shares[kept] * documents.concentration[kept, None]
     rng = check_random_state(random_state)
 
     def draw() -> NDArray:

@@ -13,6 +13,7 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import (
@@ -275,7 +276,7 @@ class TopicModel(
     lda: TemperedLDA | None = None
     seed_words: Mapping[str, Iterable[str]] | None = None
     stop_words: str | list[str] | None = "english"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     single_topic: bool = True
 
     def set_params(self, **params: Any) -> Self:

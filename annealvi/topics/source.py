@@ -148,7 +148,7 @@ class Source:
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
         #: The probabilities of words in topics; functions of metrics use this name.
-        self.components_: NDArray = weights / self._sums[:, np.newaxis]
+        self.components_: NDArray = weights / self._sums[:, None]
         if self.known_names is None:
             self.known_names = getattr(self.model, "feature_names_in_", None)
 

@@ -80,7 +80,7 @@ def _classical(distances: NDArray) -> NDArray:
     """Compute the two main dimensions of classical scaling, with the largest numbers positive."""
     # eigenvectors of the squared distances, centred in rows and columns
     squares = distances**2
-    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
     values, vectors = np.linalg.eigh(-0.5 * centred)
     positions = np.zeros((len(distances), 2))
     n_axes = min(2, len(distances))  # a single topic has one
@@ -88,7 +88,7 @@ def _classical(distances: NDArray) -> NDArray:
     lengths = np.sqrt(np.maximum(values[::-1][:n_axes], 0.0))
     positions[:, :n_axes] = vectors[:, ::-1][:, :n_axes] * lengths
     # the signs of eigenvectors are arbitrary
-    peaks = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[np.newaxis], axis=0)
+    peaks = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[None], axis=0)
     return np.where(peaks < 0, -positions, positions)
 
 
@@ -386,7 +386,7 @@ class TopicSummary(DescribedDocuments):
         """
         k = self.labels.number(topic)
         # as the only row of a matrix
-        (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[np.newaxis], int(n))
+        (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[None], int(n))
         # without words that the topic does not contain
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 

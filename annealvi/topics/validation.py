@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
@@ -365,12 +366,12 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
         )
 
 
-def _generator(summary: TopicSummary, random_state: Any) -> np.random.RandomState:
+def _generator(summary: TopicSummary, random_state: Any) -> RandomState:
     """Return a generator of random numbers; without a random_state, that of the model is used."""
     return check_random_state(summary.random_state if random_state is None else random_state)
 
 
-def _drawn(is_candidate: NDArray, n: int, rng: np.random.RandomState) -> list[int]:
+def _drawn(is_candidate: NDArray, n: int, rng: RandomState) -> list[int]:
     """Draw at most n different documents from those for which `is_candidate` is True."""
     return rng.permutation(np.flatnonzero(is_candidate))[: int(n)].tolist()
 
@@ -384,7 +385,7 @@ def _beginning_of(summary: TopicSummary, document: int, n_characters: int) -> di
 
 
 def _sheet(
-    rows: Sequence[tuple[dict[str, Any], list[str], dict[str, Any]]], rng: np.random.RandomState
+    rows: Sequence[tuple[dict[str, Any], list[str], dict[str, Any]]], rng: RandomState
 ) -> Sheet:
     """Make a sheet of shuffled questions; each row is what a question shows, its options, its key.
 
