@@ -239,7 +239,7 @@ def make_topic_corpus(
     lengths = rng.poisson(document_length, len(document_topics))
     shares = document_topics / document_topics.sum(1)[:, None]
     rows = [
-        csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(np.float64))
+        csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(float))
         for length, share in zip(lengths, shares, strict=True)
     ]
     data = vstack(rows, format="csr")

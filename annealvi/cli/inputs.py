@@ -14,8 +14,8 @@ from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
-from pathlib import Path
+from itertools import chain, filterfalse, islice
+from pathlib import Path, PurePath
 from typing import Any
 
 from annealvi._optional import import_optional
@@ -30,7 +30,7 @@ from annealvi.corpus.files import (
     read_vocabulary,
     with_words,
 )
-from annealvi.corpus.office import NO_DOCUMENT, read_docx, read_xlsx, read_zip
+from annealvi.corpus.office import columns_of, is_hidden, read_docx, read_xlsx, read_zip
 from annealvi.exceptions import warn_user
 
 #: The formats of files by the endings of their names.
@@ -278,8 +278,7 @@ def _listed(names: list[str], headline: str = "Its columns are") -> str:
 def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     """Read the files of a folder and of its subfolders, except hidden files."""
     files = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
-    files = [file for file in files if not any(name.startswith(NO_DOCUMENT) for name in file.parts)]
-    files.sort(key=Path.as_posix)
+    files = sorted(filterfalse(is_hidden, files), key=Path.as_posix)
     written = [file.as_posix() for file in files if _is_output(path / file)]
     if written:
         files = [file for file in files if file.as_posix() not in written]
@@ -287,15 +286,15 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
             f"{_listed(written, 'These files are not read, because annealvi wrote them')} To read "
             "them, move them to another folder."
         )
-    texts = []
+    documents: dict[PurePath, str] = {}
     errors = {}
     for file in files:
         try:
             if file.suffix.lower() == ".docx":
                 with naming(path / file, "a .docx file"):
-                    texts.append("\n".join(read_docx(path / file)))
+                    documents[file] = "\n".join(read_docx(path / file))
             else:
-                texts.append(read_text(path / file, encoding))
+                documents[file] = read_text(path / file, encoding)
         except ValueError as error:
             errors[file.as_posix()] = error
     if errors:
@@ -308,11 +307,7 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
             "than one: --encoding utf-8,cp1252 reads each file in the first that fits. If they are "
             f"no texts, {only_texts}."
         )
-    return {
-        "text": texts,
-        "name": [file.as_posix() for file in files],
-        "folder": [file.parent.as_posix() for file in files],
-    }
+    return columns_of(documents)
 
 
 def _table(path: Path, kind: str, encoding: str) -> Any:

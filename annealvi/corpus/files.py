@@ -126,7 +126,7 @@ def read_npz(path: str | PathLike, what: str) -> tuple[csr_matrix, dict[str, NDA
         shape = tuple(int(n) for n in arrays.pop("shape"))
         arrays_of_matrix = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
         matrix = (csr_matrix if kind == "csr" else csc_matrix)(arrays_of_matrix, shape=shape)
-        return check_counts(sound_csr(matrix, os.fspath(path)).astype(np.float64)), arrays
+        return check_counts(sound_csr(matrix, os.fspath(path)).astype(float)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
             f"The file {os.fspath(path)!r} does not contain any {what}, because its arrays "

@@ -253,7 +253,7 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray:
     head, _, *numbers = stream.readline().split()
     if head != name or not numbers:
         raise ValueError("lines 2 and 3 must begin with '#alpha' and '#beta', and contain numbers.")
-    prior = np.array(numbers, dtype=np.float64)
+    prior = np.array(numbers, dtype=float)
     if not np.all((prior > 0) & np.isfinite(prior)):
         raise ValueError(f"the numbers after {name.decode()!r} must be positive and finite.")
     return prior

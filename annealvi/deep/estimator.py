@@ -524,7 +524,7 @@ class AmortisedEstimator(DataEstimator):
                 log_weights.append(log_weights_of_block)
             return average(torch.cat(log_weights))
 
-        return self._by_blocks(X, n_draws, average_of).astype(np.float64)
+        return self._by_blocks(X, n_draws, average_of).astype(float)
 
     @torch.no_grad()
     def _by_blocks(self, X: Any, n_draws: int, function: Callable[[Tensor], Tensor]) -> NDArray:

@@ -410,17 +410,17 @@ class PoissonDEF(DataEstimator):
                 f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
                 "and none are left to predict. Pass a smaller 'observed', or longer documents."
             )
-        lengths = X.sum(axis=1, dtype=np.float64)
+        lengths = X.sum(axis=1, dtype=float)
         # the observed share of each document, or 1 if it has no words
-        share = np.where(lengths, seen.sum(axis=1, dtype=np.float64) / np.maximum(lengths, 1), 1.0)
+        share = np.where(lengths, seen.sum(axis=1, dtype=float) / np.maximum(lengths, 1), 1.0)
         rates, _ = self._local_rates(seen, noise, np.ravel(share))
-        topics = self.components_.astype(np.float64)
+        topics = self.components_.astype(float)
         document, word = hidden.nonzero()  # of each entry of `hidden`
-        rate = self.background_[word].astype(np.float64)
+        rate = self.background_[word].astype(float)
         for k, topic in enumerate(topics):  # only for the words of each document
             rate += rates[document, k] * topic[word]
         # the sum of the rates of all words of each document
-        mass = float(self.background_.sum(dtype=np.float64)) + rates @ topics.sum(axis=1)
+        mass = float(self.background_.sum(dtype=float)) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
         return float(np.exp(-(hidden.data @ log_p) / hidden.data.sum()))
 
@@ -476,7 +476,7 @@ class PoissonDEF(DataEstimator):
             block_rates, block_elbos = self._fit_rates(counts, noise)
             rates.append(block_rates)
             elbos.append(block_elbos)
-        return np.concatenate(rates), np.concatenate(elbos).astype(np.float64)
+        return np.concatenate(rates), np.concatenate(elbos).astype(float)
 
     def _fit_rates(self, counts: DocumentBatch, noise: Noise) -> tuple[NDArray, NDArray]:
         """Return the rates of a batch of documents under fixed topics, and their ELBO."""

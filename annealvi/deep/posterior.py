@@ -340,8 +340,8 @@ class HierarchicalPosterior(DeepEstimator):
         )
         # means over draws, for each fit
         return (
-            numbers(below).mean(axis=1, dtype=np.float64),
-            numbers(above).mean(axis=1, dtype=np.float64),
+            numbers(below).mean(axis=1, dtype=float),
+            numbers(above).mean(axis=1, dtype=float),
         )
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:

@@ -207,7 +207,7 @@ class Runs(Generic[F]):
             "generator_began": self._began,
             "generator_now": self.generator,
             "finished": self.finished,
-            "scores": np.array(self.scores, dtype=np.float64),
+            "scores": np.array(self.scores, dtype=float),
             "ended": ended,
             "under_way": self.under_way and self.under_way.state_dict(),
         }

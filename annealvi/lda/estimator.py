@@ -632,7 +632,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         X = self._check_X(X, "predict")
         topics = self._state.model.components
-        sums = topics.sum(axis=1, dtype=np.float64)
+        sums = topics.sum(axis=1, dtype=float)
         if X.nnz < X.shape[1]:  # words that do not occur have no influence
             words, places = np.unique(X.indices, return_inverse=True)
             X = csr_of(X.data, places.astype(X.indices.dtype), X.indptr, (X.shape[0], len(words)))

@@ -373,7 +373,7 @@ class LDAState:
             sample = some_documents(X)
         gamma_of_sample = engine.infer(model, sample)
         log_c = engine.posterior_log_partition(model, SCORE_GRID, sample, gamma_of_sample)
-        log_c_of_word = log_c / (sample.sum(dtype=np.float64) or 1.0)
+        log_c_of_word = log_c / (sample.sum(dtype=float) or 1.0)
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             documents = X[rows]
@@ -443,7 +443,7 @@ def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float
     `population` is the number of documents of the larger corpus to which the ELBO was scaled.
     The perplexity of documents without words is 1.
     """
-    n_words = X.sum(dtype=np.float64)
+    n_words = X.sum(dtype=float)
     if n_words == 0:
         return 1.0
     if population is not None:

@@ -289,7 +289,7 @@ class TemperedFMM(
             data = gemm.product(X, components).astype(X.dtype)
             if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
                 largest = np.finfo(X.dtype).max
-                data = np.clip(X.astype(np.float64) @ components, -largest, largest)
+                data = np.clip(X.astype(float) @ components, -largest, largest)
                 data = data.astype(X.dtype)
         return data
 
@@ -373,7 +373,7 @@ class TemperedFMM(
         """
         model, rng = self._sampler(n_samples)
         shape = (int(n_samples), model.n_components)
-        Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
+        Z = (rng.random_sample(shape) < model.prior_probability).astype(float)
         noise = rng.standard_normal((int(n_samples), model.n_features))
         return gemm.product(Z, model.means) + np.sqrt(model.noise_variance) * noise, Z
 
@@ -418,7 +418,7 @@ class TemperedFMM(
         mean_square = sum_of_squares / X.size
         smallest = float(np.finfo(X.dtype).tiny)
         largest = float(np.finfo(X.dtype).max)
-        variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+        variance = mean_square - float(np.mean(X, dtype=float)) ** 2
         variances = {}
         for name, default in (
             ("component_variance", mean_square),
@@ -544,7 +544,7 @@ def _with_sampled_directions(
     n_candidates = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
     if len(X) > n_candidates:
         X = X[rng.choice(len(X), n_candidates, replace=False)]
-    sampled = X[sampled_rows(X, len(drawn), rng)].astype(np.float64)
+    sampled = X[sampled_rows(X, len(drawn), rng)].astype(float)
     norms = np.sqrt(np.sum(sampled**2, axis=1))
     first_of_equal_rows = np.unique(sampled, axis=0, return_index=True)[1]
     usable_rows = first_of_equal_rows[norms[first_of_equal_rows] > 0]

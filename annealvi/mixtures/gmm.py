@@ -317,7 +317,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             mean_prior=mean_prior,
             kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
             nu=float(D if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior),
-            beta=np.broadcast_to(beta, D).astype(np.float64),
+            beta=np.broadcast_to(beta, D).astype(float),
             known_weights=weights,
             known_covariances=covariances,
             covariance_type=self.covariance_type,

@@ -54,7 +54,7 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floa
         raise ValueError(f"{what} must have shape {shape}. Got shape {array.shape}.")
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{what} must be finite. Got {array[~np.isfinite(array)].flat[0]}.")
-    return array.astype(np.float64, copy=False)
+    return array.astype(float, copy=False)
 
 
 def call_statistic(

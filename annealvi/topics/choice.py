@@ -471,7 +471,7 @@ def _without_topics(train: csr_matrix, test: csr_matrix, seed: int) -> float:
             "documents of at least two words, because some documents are held out",
             "held-out documents of at most one word",
         )
-    return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
+    return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=float))
 
 
 # ---------------------------------------------------------------- recommendations

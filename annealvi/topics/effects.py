@@ -57,13 +57,13 @@ class Design(NamedTuple):
         """Return the matrix of the same terms for other values of the covariates."""
         # without a formula, the covariates are the columns of the matrix
         if self.spec is None:
-            return data.to_numpy(np.float64)
+            return data.to_numpy(float)
         formulaic = import_optional("formulaic", "A formula")
         try:
             with warnings.catch_warnings():
                 # an unknown level is an error: it would be treated as the first level
                 warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
-                return self.spec.get_model_matrix(data).to_numpy(np.float64)
+                return self.spec.get_model_matrix(data).to_numpy(float)
         except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
             raise BadParameter(
                 "at", "values that the covariates have in the data", str(error)
@@ -320,7 +320,7 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
     if values.ndim != 2 or values.dtype.kind not in "biuf":  # truth values, ints or floats
         raise BadParameter("formula", _FORMULA, formula)
     names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
-    frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])
+    frame = pandas.DataFrame(values.astype(float), columns=[str(name) for name in names])
     frame = _of_documents(frame, known, "formula")
     # NaN is a missing value
     frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
@@ -400,7 +400,7 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     matrix = read(frame)
     kept = matrix.index.to_numpy()  # the numbers of the documents in the regression
     return Design(
-        matrix=matrix.to_numpy(np.float64),
+        matrix=matrix.to_numpy(float),
         terms=list(matrix.columns),
         kept=kept,
         data=frame.loc[kept],
@@ -426,7 +426,7 @@ def plain_column(column: Any, pandas: Any) -> Any:
         # a column of objects that are all numbers
         kinds = Real | Decimal
         if len(known) and all(isinstance(v, kinds) and not isinstance(v, bool) for v in known):
-            return column.astype(np.float64)
+            return column.astype(float)
     return column
 
 
@@ -498,7 +498,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
 def _is_constant(column: Any) -> bool:
     """Whether all values are equal; numbers may differ by rounding errors."""
     if column.dtype.kind in "iuf":
-        values = column.to_numpy(np.float64)
+        values = column.to_numpy(float)
         rounding = 8 * np.finfo(np.float64).eps * np.abs(values).max()
         return np.isfinite(values).all() and bool(np.ptp(values) <= rounding)
     return column.nunique() == 1
@@ -668,7 +668,7 @@ def estimate_effects(
             "an array of shape (n_documents, n_topics) or (n_draws, n_documents, n_topics)",
             draws.shape if draws.size else shares,
         )
-    draws = draws.astype(np.float64).reshape(-1, *draws.shape[-2:])  # one draw has a first axis too
+    draws = draws.astype(float).reshape(-1, *draws.shape[-2:])  # one draw has a first axis too
     if not np.isfinite(draws).all():
         raise BadParameter("shares", "finite numbers", "NaN or infinity")
     _, n_documents, n_topics = draws.shape

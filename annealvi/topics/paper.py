@@ -112,7 +112,7 @@ def _latex(frame: Any) -> str:
         column = frame.iloc[:, number]
         decimals = 2
         numeric = column.dtype.kind in "iufb"
-        if numeric and np.abs(column.dropna().to_numpy(np.float64)).max(initial=0) < 1:
+        if numeric and np.abs(column.dropna().to_numpy(float)).max(initial=0) < 1:
             decimals = 3
         values = column.astype(object).where(column.notna(), None)  # None for missing values
         cells = [_cell(value, decimals) for value in values]

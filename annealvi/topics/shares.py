@@ -222,7 +222,7 @@ def _shares(
 
     def summed(values: NDArray) -> NDArray:
         """Sum an array with a row for each document over the documents of each group."""
-        return np.asarray(sums(pandas.DataFrame(values)).to_numpy(np.float64))
+        return np.asarray(sums(pandas.DataFrame(values)).to_numpy(float))
 
     def framed(values: NDArray) -> Any:
         """Make the table, from values of shape (n_groups, K)."""
@@ -241,7 +241,7 @@ def _shares(
         # sum of n^2 (theta - mean)^2 in each group, multiplied out; not below 0 by rounding errors
         spread = summed((n * shares) ** 2) - 2 * means * summed(n**2 * shares)
         spread = np.maximum(spread + means**2 * summed(n**2), 0.0)
-        m = counts["n_documents"].to_numpy(np.float64)[:, None]
+        m = counts["n_documents"].to_numpy(float)[:, None]
         # the variance of a share under the Dirichlet posterior of a document
         noise = shares * (1 - shares) / (documents.concentration[:, None] + 1)
         variance = (m / (m - 1) * spread + 2 * summed(n**2 * noise)) / words**2
@@ -266,7 +266,7 @@ def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
     An estimate is ignored where `is_valid`, of shape (n, K), is False.  If m estimates of a topic
     are left, their covariance is multiplied by 1 + 1 / m (Rubin's rules), or is NaN if m < 2.
     """
-    m = is_valid.sum(axis=0).astype(np.float64)  # of each topic
+    m = is_valid.sum(axis=0).astype(float)  # of each topic
     used = is_valid[:, :, None]
     with np.errstate(divide="ignore", invalid="ignore"):  # if m < 2
         means = np.where(used, estimates, 0.0).sum(axis=0) / m[:, None]

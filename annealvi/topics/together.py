@@ -51,9 +51,16 @@ def together(
         variance += covariance_of(of_refits[:, :, None], both)[:, 0, 0]
     margin = stats.norm.isf(0.025) * np.sqrt(variance)  # half the width of a 95% interval
     names = np.array(list(labels), dtype=object)
-    columns = {"topic": first, "label": names[first], "other": second}
-    columns |= {"other_label": names[second], "correlation": np.tanh(draws.mean(axis=0))}
-    columns |= {"low": np.tanh(draws.mean(axis=0) - margin)}
-    columns |= {"high": np.tanh(draws.mean(axis=0) + margin)}
-    table = pandas.DataFrame(columns)
+    middle = draws.mean(axis=0)
+    table = pandas.DataFrame(
+        {
+            "topic": first,
+            "label": names[first],
+            "other": second,
+            "other_label": names[second],
+            "correlation": np.tanh(middle),
+            "low": np.tanh(middle - margin),
+            "high": np.tanh(middle + margin),
+        }
+    )
     return table.sort_values("correlation", ascending=False, kind="stable", ignore_index=True)

@@ -334,12 +334,12 @@ def score_answers(key: Any, answers: Any) -> Scores:
     answered = ~np.isnan(values)  # (n_coders, n_questions)
     if not answered.any():
         raise BadParameter("answers", "tables with at least one answer", "none")
-    hits = answered & (values == (right["answer"].to_numpy(np.float64) if intrusions else 1))
+    hits = answered & (values == (right["answer"].to_numpy(float) if intrusions else 1))
     by = ["topic"] if intrusions else ["topic", "stratum"]
     frame = right[[*by, "label"]].assign(answers=answered.sum(0), hits=hits.sum(0))
     # sums over answers of the probability of a right guess; divided by their number below
     if intrusions:
-        frame["chance"] = answered.sum(0) / right["options"].to_numpy(np.float64)
+        frame["chance"] = answered.sum(0) / right["options"].to_numpy(float)
     table = frame.groupby([*by, "label"]).sum().reset_index("label")
     n = table["answers"]
     table["precision" if intrusions else "yes"] = table["hits"] / n.where(n > 0)  # or NaN
@@ -475,7 +475,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
     # an answer that is not a number becomes NaN, and is found below because its text is not missing
-    answers = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
+    answers = pandas.to_numeric(text, errors="coerce").astype(float).reindex(right.index)
     text = text.reindex(right.index)
     # numbers of options from 1 on; for document samples 0 or 1
     lowest = int("options" in right)

@@ -691,11 +691,12 @@ def count_words(
         # the number of texts with each word, by which the excluded words of each limit are sorted
         frequency = np.bincount(X.indices, minlength=len(words))
         dropped = {}
+        n_dropped = {}
         for reason, mask in left_out.items():
             columns = np.flatnonzero(mask)
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
-        n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
+            n_dropped[reason] = len(columns)
         dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
         keep = ~np.logical_or.reduce(list(left_out.values()))
@@ -717,7 +718,7 @@ def count_words(
             "counts, such as TopicVectorizer."
         )
     else:
-        n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
+        n_counted = float(X.sum(dtype=float)) / X.shape[0]
     taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(

@@ -204,7 +204,7 @@ class GPUEngine(Engine):
         eta = model.eta
         with used(self.device):
             if self._prior[0] is not eta or self._prior[1] != b:
-                rows = np.asarray(eta, dtype=np.float64)
+                rows = np.asarray(eta, dtype=float)
                 rows = rows.reshape(-1, 1) if rows.ndim < 2 else rows.T
                 self._eta = self.device.cupy.asarray(np.array(b * rows, np.float32, order="C"))
                 self._prior = eta, b
