@@ -103,8 +103,10 @@ class Corpus:
 
     def take(self, numbers: list[int]) -> Corpus:
         """Return these documents of a corpus of texts."""
-        columns = {name: [column[n] for n in numbers] for name, column in self.columns.items()}
-        table = {name: [column[n] for n in numbers] for name, column in dict(self.table).items()}
+        columns, table = (
+            {name: [column[n] for n in numbers] for name, column in dict(columns).items()}
+            for columns in (self.columns, self.table)
+        )
         texts = [(self.texts or [])[n] for n in numbers]
         return Corpus(self.origin, columns, texts, table=table)
 

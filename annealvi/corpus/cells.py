@@ -3,13 +3,12 @@ objects, .h5ad files, Matrix Market files and folders in the format of the compa
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import GzipFile
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -261,7 +260,7 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(f"{os.fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
+            warn_user(f"{fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
@@ -390,7 +389,7 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
     )
     if not (as_it_is or transposed):
         raise ValueError(
-            f"The matrix in {os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
+            f"The matrix in {fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
             f"but its folder has names of {shape[0]} cells and {shape[1]} features."
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows

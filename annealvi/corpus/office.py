@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import PurePath, PurePosixPath
 from typing import IO, Any
 
@@ -31,7 +30,7 @@ def read_docx(file: str | PathLike | IO[bytes]) -> list[str]:
     """Return the paragraphs of a Word document, also those in tables, without empty ones."""
     docx = import_optional("docx", "Reading a .docx file")
     check_size(file)
-    document = docx.Document(file if hasattr(file, "read") else os.fspath(file))
+    document = docx.Document(file if hasattr(file, "read") else fspath(file))
     elements = document.element.body.iter(docx.oxml.ns.qn("w:p"))
     paragraphs = [docx.text.paragraph.Paragraph(element, document).text for element in elements]
     return [paragraph for paragraph in paragraphs if paragraph.strip()]

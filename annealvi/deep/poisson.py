@@ -14,8 +14,9 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, check_non_negative
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Poisson, kl_divergence
+from torch.nn import Module, Parameter
 from torch.nn.functional import embedding, pad, softplus
 
 from annealvi.checks import COUNT, TINY, Interval, check_counts
@@ -46,7 +47,7 @@ class DocumentBatch(NamedTuple):
     exposure: Tensor | None = None
 
 
-class PoissonNetwork(nn.Module):
+class PoissonNetwork(Module):
     """The topics, and the local rates of the training documents."""
 
     def __init__(
@@ -63,10 +64,10 @@ class PoissonNetwork(nn.Module):
         noise = torch.randn(len(mean), n_components).mul(0.5).exp()
         start = mean[:, None] * noise / (noise.sum(dim=1, keepdim=True) * prior_rate)
         # W^T, the inverse softplus of the topics
-        self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))
+        self.weights = Parameter(start + torch.log(-torch.expm1(-start)))
         # q of each document is the prior at the start
         log_rates = torch.full((n_samples, n_components), prior_rate).log()
-        self.log_rates = nn.Parameter(log_rates)
+        self.log_rates = Parameter(log_rates)
         self.background: Tensor
         self.register_buffer("background", background * mean)
 
@@ -298,7 +299,7 @@ class PoissonDEF(DataEstimator):
         names = ("n_samples", *self.ARCHITECTURE)
         return PoissonNetwork(mean, **{name: architecture[name] for name in names})
 
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+    def _optimiser(self, parameters: Iterator[Parameter]) -> torch.optim.Optimizer:
         """Return the optimiser of the network, or of the rates of new documents."""
         return torch.optim.RMSprop(parameters, lr=float(self.learning_rate))
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -361,7 +360,7 @@ class Fingerprint:
 
     def check(self, tree: Mapping[str, Any], path: str | PathLike) -> None:
         """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
-        file = f"resume={os.fspath(path)!r}"
+        file = f"resume={fspath(path)!r}"
         ours = self.state_dict()
         theirs = FINGERPRINT.load(tree, "fit")
         if theirs["estimator"] != self.owner:

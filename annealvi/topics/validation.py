@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 from collections.abc import Sequence
 from numbers import Real
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -451,7 +450,7 @@ def _read_table(path: str | PathLike, needed: Sequence[str], pandas: Any) -> Any
             text = content.decode("cp1252", "replace")
             if "label" in needed:  # only numbers are read of other tables
                 warn_user(
-                    f"{os.fspath(path)!r} is not in the encoding UTF-8. It is read as cp1252, so "
+                    f"{fspath(path)!r} is not in the encoding UTF-8. It is read as cp1252, so "
                     "check the labels, or save it in UTF-8."
                 )
     text = re.sub(r"\Asep=.\r?\n", "", text)  # for Excel, which does not show this line
