@@ -9,7 +9,6 @@ import io
 import json
 import os
 import re
-import warnings
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from itertools import chain, filterfalse, islice
 from pathlib import Path, PurePath
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from annealvi._optional import import_optional
 from annealvi.corpus import read_cells, read_lda_c, read_uci
@@ -317,8 +317,8 @@ def _table(path: Path, kind: str, encoding: str) -> Any:
     if kind == "parquet":
         import_optional("pyarrow", "Reading a .parquet file", "pandas")
     pandas = import_optional("pandas", f"Reading a .{kind} file")
-    with naming(path, f"a .{kind} file"), warnings.catch_warnings():
-        warnings.simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
+    with naming(path, f"a .{kind} file"), catch_warnings():
+        simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
         if kind == "parquet":
             table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
             return table.astype(object).where(table.notna(), None)

@@ -4,7 +4,6 @@ objects, .h5ad files, Matrix Market files and folders in the format of the compa
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import GzipFile
@@ -12,6 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -271,8 +271,8 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
 
 def _of_old_anndata(path: Path) -> Any:
     anndata = import_optional("anndata", "Reading a .h5ad file")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the old format
+    with catch_warnings():
+        simplefilter("ignore")  # about the old format
         try:
             return anndata.read_h5ad(path)
         except Exception as error:  # of h5py, NumPy or pandas
@@ -374,8 +374,8 @@ def _names_in(rows: list[list[str]] | None) -> list[str] | None:
 def _of_mtx(path: Path) -> tuple[Any, ...]:
     """Return counts, features and cells of a Matrix Market file, or of a folder that has one."""
     path = (_there(path / MATRIX) or path / MATRIX) if path.is_dir() else path
-    with opened(path, "Matrix Market counts") as stream, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
+    with opened(path, "Matrix Market counts") as stream, catch_warnings():
+        simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
         # a path, because SciPy ends the process if a file opened by Python is damaged
         source = stream if isinstance(stream, GzipFile) else path
         X = check_counts(csr_matrix(mmread(source), dtype=np.float64))

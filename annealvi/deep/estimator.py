@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike, fspath
@@ -175,7 +175,7 @@ class DeepEstimator(Versioned, BaseEstimator, ABC, CallbackSupport):
 
     def _fit_so_far(self) -> dict[str, Any]:
         """The attributes with which a copy of the estimator keeps the present state of the fit."""
-        trainer = copy.deepcopy(self._trainer)
+        trainer = deepcopy(self._trainer)
         return {"_trainer": trainer, "network_": trainer.module}
 
     # ----------------------------------------------------------------- its state
@@ -331,7 +331,7 @@ def penalised(
 ) -> Objective:
     """Return the loss of a model of data: minus its tempered bound, plus the penalty."""
     # a network for the average of the parameters over past steps, if the penalty needs it
-    averaged = copy.deepcopy(network) if penalty is not None and penalty.of_parameters else None
+    averaged = deepcopy(network) if penalty is not None and penalty.of_parameters else None
 
     def objective(rows: Tensor, step: int) -> Outcome:
         """Return the outcome of a step for these rows, with the penalty added to its loss."""

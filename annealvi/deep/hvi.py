@@ -37,10 +37,10 @@ PyTorch, so all runs are computed together.  So are transitions that are indepen
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -183,7 +183,7 @@ class LayeredPosterior(Module, ABC):
     @torch.no_grad()
     def single(self, run: int) -> Self:
         """Return a posterior with a single run, a copy of one of the runs."""
-        posterior = copy.deepcopy(self)
+        posterior = deepcopy(self)
         if self.n_runs == 1:
             return posterior  # its base may have parameters of any shape
         posterior.n_runs = 1

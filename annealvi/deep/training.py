@@ -8,9 +8,9 @@ by :mod:`annealvi.files`, because PyTorch's own files are pickles, which can run
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -249,7 +249,7 @@ class Trainer:
 
     def history(self) -> dict[str, NDArray]:
         """Return the monitor's records, and one more for the steps since the last record."""
-        monitor = copy.deepcopy(self.monitor)  # a fit that continues must not keep this record
+        monitor = deepcopy(self.monitor)  # a fit that continues must not keep this record
         if self.count:
             monitor.record(elbo=self.sum / self.count)
         return monitor.history

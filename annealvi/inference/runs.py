@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from os import PathLike, fspath
 from typing import Any, Generic, TypeVar
 
@@ -111,7 +111,7 @@ class Runs(Generic[F]):
                     raise damaged(name, "a generator", None)
         begun = None if self._saved is None else self._saved["generator"]
         self.generator = begin_generator(random_state, begun)
-        self._first = copy.deepcopy(self.generator)
+        self._first = deepcopy(self.generator)
         self._began = self._first
         self.scores: list[float] = []
         self.ended: list[F] = []
@@ -167,7 +167,7 @@ class Runs(Generic[F]):
             stopped = self.finished
             while not stopped and len(self.scores) < n_runs:
                 if self.under_way is None:
-                    self._began = copy.deepcopy(self.generator)
+                    self._began = deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
                 fit = self.under_way
                 if show is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
@@ -977,7 +977,7 @@ def generators(generator: RandomState, n_runs: int) -> tuple[list[RandomState], 
     Run 1 uses the same random numbers as a fit with ``n_init=1``.  The seeds of the other
     generators are drawn from a copy of the generator of run 1.
     """
-    seeds = copy.deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
+    seeds = deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
     return [generator, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 

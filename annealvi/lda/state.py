@@ -7,10 +7,10 @@ and objects made of these.  So a state can be copied, written to a file or sent 
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -129,11 +129,11 @@ class LDAState:
     def __copy__(self) -> Self:
         """Return a copy that can be fitted further without changing this state."""
         # the temperature has a reference to the model
-        model = copy.deepcopy(self.model)
+        model = deepcopy(self.model)
         return replace(
             self,
             model=model,
-            temperature=copy.deepcopy(self.temperature, {id(self.model): model}),
+            temperature=deepcopy(self.temperature, {id(self.model): model}),
             monitor=self.monitor.copy(),
             results=self.results.copy(),
             streamed_with=None,

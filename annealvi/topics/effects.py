@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import product
 from numbers import Real
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,9 +60,9 @@ class Design(NamedTuple):
             return data.to_numpy(float)
         formulaic = import_optional("formulaic", "A formula")
         try:
-            with warnings.catch_warnings():
+            with catch_warnings():
                 # an unknown level is an error: it would be treated as the first level
-                warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
+                simplefilter("error", formulaic.errors.DataMismatchWarning)
                 return self.spec.get_model_matrix(data).to_numpy(float)
         except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
             raise BadParameter(
