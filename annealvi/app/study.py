@@ -97,7 +97,7 @@ class Study:
             "problem": self.problem,
             "line": None if self.process is None else self._last_line(),
             "fits": len(list((self.folder / CHOICE).glob("*.safetensors"))),
-            "languages": sorted({*LANGUAGES, *LANGUAGES_WITHOUT_SPACES}),
+            "languages": sorted(LANGUAGES.union(LANGUAGES_WITHOUT_SPACES)),
             "largest": LARGEST,
             "endings": ENDINGS,
             **self.saved,

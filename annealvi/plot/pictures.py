@@ -117,7 +117,7 @@ def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
 
 def by_size(summary: Any) -> list[int]:
     """Return the numbers of all topics, the largest topic first."""
-    return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
+    return np.argsort(-summary.topic_shares, kind="stable").tolist()
 
 
 def choose_topics(summary: Any, topics: Any, n_largest: int) -> list[int]:
@@ -221,7 +221,7 @@ def alike(summary: Any) -> Grid:
     order = np.arange(1)  # a single topic has no hierarchy
     if len(summary.topics) > 1:
         order = leaves_list(similarity.linkage).astype(np.intp)
-    distances = np.asarray(similarity.distances)[np.ix_(order, order)]
+    distances = similarity.distances[np.ix_(order, order)]
     return _topic_grid(distances, topic_names(summary), order, order)
 
 

@@ -223,7 +223,7 @@ def records(
     words = candidates(summary, n_words)
     topic_map = summary.map()
     used = np.unique(np.concatenate(words))
-    distances = np.asarray(summary.similar().distances)
+    distances = summary.similar().distances
     weak = summary.trust["reason"]
     topics = []
     documents: dict[int, Any] = {}
@@ -243,12 +243,8 @@ def records(
             }
         )
     all_topics = range(len(topics))
-    courses = None
-    if times is not None:
-        courses = _shares(pictures.over_time(summary, times, freq, all_topics))
-    group_shares = None
-    if groups is not None:
-        group_shares = _shares(pictures.by_group(summary, groups, all_topics))
+    courses = None if times is None else pictures.over_time(summary, times, freq, all_topics)
+    by_group = None if groups is None else pictures.by_group(summary, groups, all_topics)
     numbers = readable_documents(summary) if n_documents else []
     read_words: dict[str, int] = {}
     for number in numbers:
@@ -269,8 +265,8 @@ def records(
         "order": pictures.by_size(summary),
         "map": {"x": _rounded(topic_map["x"]), "y": _rounded(topic_map["y"])},
         "documents": dict(sorted(documents.items())),
-        "courses": courses,
-        "groups": group_shares,
+        "courses": _shares(courses),
+        "groups": _shares(by_group),
         "reading": {
             "numbers": numbers,
             "words": [clean(word, 60) for word in read_words],
@@ -327,14 +323,18 @@ def words_of(document: Any, words: dict[str, int]) -> list[list[int]]:
     return np.column_stack([numbers, best, percent]).astype(int).tolist()
 
 
-def _shares(drawn: pictures.Courses) -> dict[str, Any]:
-    """Return the shares of all topics in periods or groups; None if there is no document."""
-    return {
-        "labels": [clean(label, 80) for label in drawn.labels],
-        "nDocuments": drawn.n_documents.tolist(),
-        "shares": [_rounded(shares) for shares in drawn.values.T],
-        "margins": [_rounded(margins) for margins in drawn.margins.T],
-    }
+def _shares(drawn: pictures.Courses | None) -> dict[str, Any] | None:
+    """Return the shares of all topics in periods or groups; None if there are none."""
+    return (
+        None
+        if drawn is None
+        else {
+            "labels": [clean(label, 80) for label in drawn.labels],
+            "nDocuments": drawn.n_documents.tolist(),
+            "shares": [_rounded(shares) for shares in drawn.values.T],
+            "margins": [_rounded(margins) for margins in drawn.margins.T],
+        }
+    )
 
 
 def figures(

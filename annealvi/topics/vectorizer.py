@@ -977,7 +977,7 @@ def _left_out(
         counts = summed(X, axis=0)[remaining]
         counts = np.where(kept[remaining], np.inf, counts)  # these words come first
         too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
-        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), too_rare) & ~kept
+        dropped["max_features"] = (np.bincount(too_rare, minlength=n_words) > 0) & ~kept
     return limits, dropped
 
 
