@@ -249,10 +249,11 @@
     byId("list-documents").replaceChildren(
       ...rows.map(({ number, title, text, label, share }) => {
         const button = element("button", { type: "button" }, title || text || "(empty)", element("small", { textContent: label + " · " + percent(share) }));
-        button.addEventListener("click", () => {
+        button.addEventListener("click", (event) => {
           for (const other of byId("list-documents").querySelectorAll("[aria-current]")) other.removeAttribute("aria-current");
           button.setAttribute("aria-current", "true");
           byId("document").src = "documents/" + number;
+          if (event.isTrusted && matchMedia("(max-width: 800px)").matches) byId("document").scrollIntoView();
         });
         return element("li", {}, button);
       })
