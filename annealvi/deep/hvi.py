@@ -291,9 +291,10 @@ class Transitions(nn.Module):
         rows = x.flatten(0, -3)
         if self.conditioned:
             assert context is not None  # the features of each datum, with a row for each
-            if self.activation == "gated":
+            if self.activation == "gated":  # whose features can be arbitrarily large
                 context = functional.layer_norm(context, context.shape[-1:])
             features = context.expand(*x.shape[:-1], -1).flatten(0, -3)
+            # a datum's features scale and shift the outputs of a map with columns of length 1
             scale, shift = torch.bmm(features, parameter("conditioner")).chunk(2, dim=-1)
             scale = parameter("scale") + scale
             direction = functional.normalize(parameter("weight"), dim=-2)

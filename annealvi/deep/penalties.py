@@ -479,6 +479,7 @@ class RunningPenalty:
         self._alpha = parameters.decay
         self._magnitude = parameters.magnitude
         first_magnitude = None if self._magnitude is None else float(self._magnitude)
+        # without a magnitude of the user, that of the first step is stored
         self.memory = Memory(first_magnitude, sum=None, weight=0.0)
 
     def __call__(

@@ -237,6 +237,7 @@ class AutoencoderNetwork(nn.Module):
             epsilon = self.chain.draw_noise(n_draws * len(x), noise)
             # all draws of all data are rows of the chain's only run
             path = self.chain(epsilon, context=context.repeat(n_draws, 1))
+            # z_T in run 0
             z = path.z[-1, 0].unflatten(0, (n_draws, len(x)))
             log_q = self.chain.log_weight(path)[0].unflatten(0, (n_draws, len(x)))
         return z, (self.log_joint(x, z) - log_q).double()  # for accurate averages

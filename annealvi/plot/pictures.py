@@ -280,7 +280,7 @@ def _beginnings(index: Any) -> Any:
 def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     """Return the shares of topics in each group, and the numbers of documents."""
     shares, errors = largest_groups(check_summary(summary), groups, N_GROUPS)
-    return _courses(summary, shares, errors, topics, len(summary.topics))
+    return _courses(summary, shares, errors, topics, n_largest=len(summary.topics))
 
 
 def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
@@ -292,22 +292,24 @@ def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
         groups = list(groups)  # because they are read twice
     tables = [summary.by_group(groups, value=value) for value in ("share", "std_error")]
     table = tables[0]
-    n_documents = table.iloc[:, 0].to_numpy()
+    n_documents = table.iloc[:, 0].to_numpy()  # of each group
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
-    small[np.argsort(-n_documents, kind="stable")[n_groups:]] = True
-    if small.sum() > 1:
-        others = set(table.index[small])
-        name = f"{len(others)} others"
+    small[np.argsort(-n_documents, kind="stable")[n_groups:]] = True  # all but the largest
+    if small.sum() > 1:  # a single small group keeps its name
+        small_groups = set(table.index[small])
+        name = f"{len(small_groups)} others"
         pandas = import_optional("pandas", "annealvi.plot")
-        marked: Any = [name if group in others else None for group in groups]
-        if isinstance(groups, pandas.Series):
-            marked = pandas.Series(marked, groups.index)
+        # the documents of small groups as one group; the others have no group (None)
+        combined: Any = [name if group in small_groups else None for group in groups]
+        if isinstance(groups, pandas.Series):  # aligned with the documents by its index
+            combined = pandas.Series(combined, groups.index)
         # dtype object, because a categorical index cannot contain the new name
         large = table.index[~small].astype(object)
         for number, value in enumerate(("share", "std_error")):
-            row_of_others = summary.by_group(marked, value=value)
-            tables[number] = pandas.concat([tables[number][~small].set_axis(large), row_of_others])
-    return [part.rename_axis(table.index.name) for part in tables]
+            small_row = summary.by_group(combined, value=value)
+            tables[number] = pandas.concat([tables[number][~small].set_axis(large), small_row])
+    # `concat` has lost the name of the index
+    return [values.rename_axis(table.index.name) for values in tables]
 
 
 def words_by_group(

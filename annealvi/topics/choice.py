@@ -367,6 +367,7 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
         seconds += n_runs * seconds_each * n_documents * n_passes
         n_copies = 4 + 2 * plan.n_init * plan.merged  # runs that are merged are stored
         bytes_of_topics = max(bytes_of_topics, 4.0 * k * X.shape[1] * n_copies)
+    # a stored number of X takes 8 bytes, and its column 4
     megabytes = (12 * X.nnz * (1 - HELD_OUT) + bytes_of_topics) / 1e6 + PROCESS
     return (
         f"{len(sizes) * n_runs} fits of {n_documents:,} documents take about {seconds:,.0f} "

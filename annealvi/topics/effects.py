@@ -314,7 +314,7 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
     pandas = import_optional("pandas", "An effect")
     formula = in_order(formula, index, "formula")
     values = as_array(formula)
-    if values.ndim != 2 or values.dtype.kind not in "biuf":
+    if values.ndim != 2 or values.dtype.kind not in "biuf":  # truth values, ints or floats
         raise BadParameter("formula", _FORMULA, formula)
     names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
     frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])
@@ -409,16 +409,18 @@ def plain_column(column: Any, pandas: Any) -> Any:
     """Return a column in a dtype of NumPy, or as a category of objects, for formulaic."""
     dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
+        # values of Python as objects
         levels = pandas.Index(dtype.categories.tolist(), dtype=object)
         return column.cat.rename_categories(levels) if len(levels) else column
     is_numeric = pandas.api.types.is_numeric_dtype(dtype) and dtype.kind != "b"
-    if not isinstance(dtype, np.dtype) and is_numeric:
-        whole = dtype.kind in "iu" and column.notna().all()
-        values = column.to_numpy(np.int64 if whole else np.float64, na_value=np.nan)
+    if not isinstance(dtype, np.dtype) and is_numeric:  # numbers of pandas, which can be missing
+        are_ints = dtype.kind in "iu" and column.notna().all()
+        values = column.to_numpy(np.int64 if are_ints else np.float64, na_value=np.nan)
         return pandas.Series(values, column.index)
     if dtype.kind == "O" or not isinstance(dtype, np.dtype | pandas.DatetimeTZDtype):
         column = column.astype(object).where(column.notna(), None)
         known = column.dropna()
+        # a column of objects that are all numbers
         kinds = Real | Decimal
         if len(known) and all(isinstance(v, kinds) and not isinstance(v, bool) for v in known):
             return column.astype(np.float64)
@@ -435,16 +437,18 @@ def numbers_in(column: Any, pandas: Any) -> tuple[Any, bool]:
     is_missing = texts.str.lower().isin(MISSING)
     known = texts[~is_missing]
     commas = known.str.contains(",").any()
+    # if all numbers are like 1,234, their commas may separate thousands: pandas cannot read them
     if commas and not (known.str.fullmatch(THOUSANDS) & known.str.contains(",")).all():
         known = known.str.replace(",", ".")
     numbers = pandas.to_numeric(known, errors="coerce")
     if not len(known) or numbers.isna().any():
         return None, False
     is_odd = bool(commas or (is_missing & (texts != "")).any())
-    return numbers.reindex(column.index), is_odd
+    return numbers.reindex(column.index), is_odd  # NaN for missing values
 
 
 def _in_formula(name: str, formula: str) -> bool:
+    """Whether a formula contains the name of a column as a whole word."""
     return bool(re.search(rf"(?<![\w.]){re.escape(str(name))}(?![\w.])", formula))
 
 
@@ -457,6 +461,7 @@ def _warn_of_numbers(formula: str, frame: Any) -> None:
         if column.dtype.kind != "O" or as_category or not _in_formula(name, formula):
             continue
         known = column.dropna()
+        # few different texts are probably codes of categories
         if known.nunique() <= FEW_VALUES or not all(isinstance(value, str) for value in known):
             continue
         if numbers_in(column, pandas)[0] is not None:
@@ -477,7 +482,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             continue
         times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
         if re.search(rf"\bC\(\s*{pattern}", formula):
-            column = times.dt.strftime("%Y-%m-%d")
+            column = times.dt.strftime("%Y-%m-%d").astype(object)
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
             column = 1970 + days / 365.2425  # the mean length of a year in days

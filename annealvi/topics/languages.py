@@ -40,6 +40,7 @@ ENOUGH_TEXTS = 0.1
 def languages_in(stop_words: str) -> list[str] | None:
     """Return the languages that a str such as "German" or "de,en_GB" names, or None."""
     names = [name.strip().lower() for name in stop_words.split(",")]
+    # the code of a language, without a country, or its name
     names = [CODES.get(re.sub("[-_].*", "", name), name) for name in names]
     return names if LANGUAGES.issuperset(names) else None
 
@@ -58,19 +59,19 @@ def other_languages(texts: Iterable[list[str]], listed: Collection[str]) -> dict
 
     Without the package stop-words, English is the only other language that is known.
     """
-    known = {}
+    known = {}  # the stop words of each language that are not `listed`
     for language in sorted(LANGUAGES):
         try:
             known[language] = stop_words_of(language) - set(listed)
         except ImportError:
             continue
-    others: Counter[str] = Counter()
-    n_texts = 0
+    others: Counter[str] = Counter()  # the number of texts in each language
+    n_texts = 0  # of texts that are long enough
     for words in texts:
         n_texts += len(words) >= ENOUGH_WORDS
         n_listed = sum(word in listed for word in words)
         n_known = {name: sum(word in known[name] for word in words) for name in known}
-        language = max(n_known, key=n_known.__getitem__)
+        language = max(n_known, key=n_known.__getitem__)  # with the most stop words in the text
         threshold = max(OTHER_SHARE * len(words), OTHER_TIMES * n_listed)
         if len(words) >= ENOUGH_WORDS and n_known[language] >= threshold:
             others[language] += 1

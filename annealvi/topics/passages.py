@@ -62,12 +62,14 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
     """
     texts = check_texts(documents)
     of_documents = [_split(text, int(n_words)) for text in texts]
+    # the document of each passage
     rows = np.repeat(np.arange(len(texts)), list(map(len, of_documents)))
     if isinstance(data, Mapping):
         columns = {name: of_each(data[name], len(texts), f"data[{name!r}]") for name in data}
         data = {name: [column[row] for row in rows] for name, column in columns.items()}
     elif data is not None:
-        of_each(data[data.columns[0]], len(texts), "data")
+        of_each(data[data.columns[0]], len(texts), "data")  # only to check the number of rows
+        # of pandas, or of another library
         data = data.iloc[rows].reset_index(drop=True) if hasattr(data, "iloc") else data[rows]
     return Bunch(
         texts=[passage for passages in of_documents for passage in passages],
@@ -78,16 +80,20 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
 
 
 def _n_words(text: str) -> int:
+    """Return about the number of words, even in a script without spaces."""
     return max(len(text.split()), len(text) // (2 * LETTERS))
 
 
 def _split(text: str, n_words: int, level: int = 0) -> list[str]:
-    """Split a text at the breaks of a level, and longer pieces at those of the next level."""
+    """Split a text into passages of at most `n_words` words.
+
+    It is split at the breaks of a level, and longer pieces at those of the next level.
+    """
     if _n_words(text) <= n_words or level == len(BREAKS):
         return [text.strip()] if text.strip() else []
     pattern, joint = BREAKS[level]
     passages: list[str] = []
-    n_last = n_words  # of the last passage
+    n_last = n_words  # the number of words of the last passage
     for piece in filter(str.strip, re.split(pattern, text)):
         n_piece = _n_words(piece)
         if passages and n_last + n_piece <= n_words:

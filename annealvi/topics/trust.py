@@ -138,6 +138,7 @@ def trust(topics: Topics, coherence: NDArray[np.float64], refits: Any, n_documen
     if vocabulary is not None:  # the documents of the fit, of which some may be described
         n_documents = vocabulary.n_documents
     few = few_documents(n_documents, len(coherence))
+    # the reasons of each topic, and this one, which all topics have in common; both may be empty
     weaknesses = [
         "; ".join(filter(None, [reason, few])) for reason in reasons(topics, coherence, refits)
     ]
