@@ -249,7 +249,7 @@ class Study:
         summary = self.summary
         n_documents = len(summary.shares)
         topics = summary.document_topics if topic is None else np.full(n_documents, topic)
-        table = pandas.DataFrame({"share": summary.shares[np.arange(n_documents), topics]})
+        table = pandas.DataFrame({"share": summary.shares[range(n_documents), topics]})
         table["label"] = np.array(list(summary.labels))[topics]
         for role in ("title", "text", "group"):
             table[role] = self._column(role) or ""

@@ -374,7 +374,7 @@ def _of_json(text: str) -> dict[str, list]:
     }
 
 
-def _reader(text: str, separator: str, quoting: int = csv.QUOTE_MINIMAL, **options: Any) -> Any:
+def _reader(text: str, separator: str, quoting: Any = csv.QUOTE_MINIMAL, **options: Any) -> Any:
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     return csv.reader(
         io.StringIO(text, newline=""),
@@ -425,7 +425,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
     The result is the names of all columns if R has written the names of rows without a header.
     """
     rows = _reader(text, separator, quoting)
-    header = next(rows, [])
+    header: list[str] = next(rows, [])
     lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
     cells = list(filter(None, lines.values()))
     is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))

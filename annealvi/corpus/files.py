@@ -40,8 +40,10 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
     except Exception as error:  # each parser and each compression has its own errors
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
-        lines = (str(error).strip() or type(error).__name__).splitlines()
-        raise ValueError(f"{os.fspath(path)!r} cannot be read as {kind}: {lines[0]}") from error
+        raise ValueError(
+            f"{os.fspath(path)!r} cannot be read as {kind}: "
+            f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
+        ) from error
 
 
 @contextmanager
@@ -272,13 +274,10 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
     X, n_different = load_svmlight_file(
         io.BytesIO(b"\n".join(sorted_lines)), n_features=n_words, zero_based=True, dtype=np.float64
     )
-    wrong = np.flatnonzero(np.diff(X.indptr) != n_different)
-    if len(wrong):
-        row = int(wrong[0])
-        n_words_of_row = X.indptr[row + 1] - X.indptr[row]
+    for row in np.flatnonzero(np.diff(X.indptr) != n_different).tolist():
         raise ValueError(
             f"the line of document {first + row} begins with {n_different[row]:g}, so it must have "
-            f"{n_different[row]:g} different words. Got {n_words_of_row} words."
+            f"{n_different[row]:g} different words. Got {X.indptr[row + 1] - X.indptr[row]} words."
         )
     return check_counts(sparse.csr_matrix(X))
 

@@ -294,7 +294,7 @@ class Transitions(nn.Module):
             if self.activation == "gated":  # whose features can be arbitrarily large
                 context = functional.layer_norm(context, context.shape[-1:])
             features = context.expand(*x.shape[:-1], -1).flatten(0, -3)
-            # the features scale and shift the outputs of a map whose columns have length 1
+            # a datum's features scale and shift the outputs of a map with columns of length 1
             scale, shift = torch.bmm(features, parameter("conditioner")).chunk(2, dim=-1)
             scale = parameter("scale") + scale
             direction = functional.normalize(parameter("weight"), dim=-2)

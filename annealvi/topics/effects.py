@@ -482,7 +482,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             continue
         times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
         if re.search(rf"\bC\(\s*{pattern}", formula):
-            column = times.dt.strftime("%Y-%m-%d")
+            column = times.dt.strftime("%Y-%m-%d").astype(object)
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
             column = 1970 + days / 365.2425  # the mean length of a year in days

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from numbers import Integral, Real
@@ -407,7 +407,7 @@ class TopicModel(
                 "word counts of at least two documents, not all 0",
                 f"{counts.shape[0]} documents with {counts.sum():.0f} words",
             )
-        n_words = len(words) if is_list(words) and hasattr(words, "__len__") else None
+        n_words = len(words) if isinstance(words, Sized) and is_list(words) else None
         if n_words == counts.shape[0] != counts.shape[1]:
             raise BadParameter(
                 "words",

@@ -35,30 +35,31 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
     missing = values.isna().to_numpy()
     if missing.all():
         raise BadParameter(name, "a sequence with at least one time that is not missing", None)
-    texts = [str(v).strip() if isinstance(v, str) else None for v in values]
+    texts = [str(value).strip() if isinstance(value, str) else None for value in values]
     days_first = _days_first(texts, times, name)
-    moments = [pandas.NaT] * len(values)
-    known: dict[Any, Any] = {}  # days occur often, and pandas takes long to read one
-    for place in np.flatnonzero(~missing):
-        value = values[place]
-        text = texts[place]
-        if text is not None:
-            value = _of_text(text, days_first)
-        elif isinstance(value, Real) and not isinstance(value, bool):
-            year = float(value)
-            value = f"{year:.0f}" if year.is_integer() and 1000 <= year <= 9999 else None
-        elif not isinstance(value, date | datetime | np.datetime64):
-            value = None
-        # `value` is now in a form that pandas reads in only one way, or None, which is an error
-        if value not in known:
-            with warnings.catch_warnings():  # pandas warns about formats that it has to guess
-                warnings.simplefilter("ignore")
-                known[value] = pandas.to_datetime(value, errors="coerce", utc=True)
-        if value is None or pandas.isna(known[value]):
-            raise BadParameter(f"{name}[{place}]", WANTED, times[place])
-        moments[place] = known[value]
-    in_utc = pandas.to_datetime(pandas.Series(moments), utc=True)
-    return pandas.DatetimeIndex(in_utc).tz_localize(None)
+    plain = [
+        _plain(value) if text is None else _of_text(text, days_first)
+        for value, text in zip(values, texts, strict=True)
+    ]
+    # equal times are converted once, because the conversion of texts in different forms is slow
+    numbers, distinct = pandas.factorize(pandas.Series(plain, dtype=object))
+    with warnings.catch_warnings():  # pandas warns about formats that it has to guess
+        warnings.simplefilter("ignore")
+        column = pandas.Series(distinct, dtype=object)
+        moments = pandas.to_datetime(column, format="mixed", errors="coerce", utc=True)
+    moments = pandas.DatetimeIndex(moments)
+    wrong = np.flatnonzero(~missing & ((numbers < 0) | np.append(moments.isna(), True)[numbers]))
+    for place in wrong.tolist():
+        raise BadParameter(f"{name}[{place}]", WANTED, times[place])
+    return moments.append(pandas.DatetimeIndex([None], tz="UTC"))[numbers].tz_localize(None)
+
+
+def _plain(value: Any) -> Any:
+    """Return a time that is no text in a form that is clear to pandas; None if it is no time."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        year = float(value)
+        return f"{year:.0f}" if year.is_integer() and 1000 <= year <= 9999 else None
+    return value if isinstance(value, date | datetime | np.datetime64) else None
 
 
 def are_dates(values: Any) -> bool:

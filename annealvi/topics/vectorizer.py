@@ -766,8 +766,8 @@ def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        names = ("analyzer", "tokenizer", "preprocessor")
-        names = [name for name in names if callable(getattr(vectorizer, name, None))]
+        functions = ("analyzer", "tokenizer", "preprocessor")
+        names = [name for name in functions if callable(getattr(vectorizer, name, None))]
         if not names:  # the user has passed no function
             raise
         analyze = vectorizer.build_analyzer()
@@ -775,11 +775,12 @@ def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
             try:
                 analyze(text)
             except Exception as cause:
-                kind = TypeError if isinstance(cause, TypeError) else ValueError
-                raise kind(
-                    f"The {names[0]} of {type(vectorizer).__name__} failed for documents[{number}],"
-                    f" {text[:40]!r}, which has {len(text.encode('utf-8', 'replace')):,} bytes: "
-                    f"{type(cause).__name__}: {cause}"
+                raise BadParameter(
+                    f"documents[{number}]",
+                    f"a text that the {names[0]} of {type(vectorizer).__name__} can read",
+                    text[:40],
+                    f"It has {len(str(text).encode('utf-8', 'replace')):,} bytes. "
+                    f"{type(cause).__name__}: {cause}",
                 ) from cause
         raise error  # no text alone is the cause
 

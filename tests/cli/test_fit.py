@@ -180,7 +180,6 @@ def test_few_documents_for_the_topics_are_told(call, jsonl):
     few = "36 documents for 3 topics are fewer than 20 documents per topic"
     assert few in call("fit", jsonl, "--n-topics", 3, "--model", "m").err
     assert "fewer than 20" not in call("fit", jsonl, "--n-topics", 1).err
-    assert "fewer than 20" not in call("fit", jsonl, "--n-topics", "auto").err
     texts = [json.loads(line)["text"] for line in jsonl.read_text("utf-8").splitlines()]
     trust = annealvi.load("m").describe(texts[:9]).trust
     assert trust["weak"].all() and all(few in reason for reason in trust["reason"])

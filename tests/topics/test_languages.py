@@ -37,13 +37,13 @@ def test_stop_words_of_several_languages():
     words = {*model.fit(texts("english", "german")).feature_names_}
     assert {"planets", "planeten"} <= words and not {"the", "and", "die", "und"} & words
     assert model.vocabulary_.languages is None
-    refused(
-        "'stop_words' .* must be 'english', another of", TopicModel(stop_words="german,x").fit, "ab"
-    )
+    model.set_params(stop_words="german,x")
+    refused("'stop_words' .* must be 'english', another of", model.fit, texts("english"))
 
 
+@pytest.mark.filterwarnings("ignore:.* contain no word of the model")
 @pytest.mark.parametrize(
-    "languages", [("german",), ("english", "french"), ("english",) * 5 + ("german",)]
+    "languages", [("german",), ("english", "french"), ("english", "english", "english", "german")]
 )
 def test_texts_in_another_language_are_told(languages):
     pytest.importorskip("stop_words")
@@ -89,7 +89,9 @@ def test_fractions_are_told_once(recwarn):
 def test_the_text_for_which_a_tokenizer_fails_is_named(name):
     short = ["moon star", "bread butter"] * 5
     vectorizer = TopicVectorizer(**{name: cut})
-    message = rf"The {name} of TopicVectorizer failed for documents.10., 'a a .* 80 bytes: OSError"
+    message = (
+        rf"documents.10.' .* that the {name} of TopicVectorizer can read.* 80 bytes. OSError: too"
+    )
     refused(message, TopicModel(2, vectorizer=vectorizer).fit, [*short, "a " * 40])
     model = TopicModel(2, vectorizer=vectorizer, stop_words=None, random_state=0).fit(short)
     refused(message, model.transform, [*short, "a " * 40])
