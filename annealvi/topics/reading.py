@@ -94,7 +94,9 @@ def write_mallet_state(summary: Any, path: str | os.PathLike, random_state: Any)
             for number in range(n_documents):
                 read = document(summary, number)
                 columns = summary.counts[[number]].indices
-                tokens = np.repeat(np.arange(len(columns), dtype=np.intp), read.counts.astype(np.int64))
+                tokens = np.repeat(
+                    np.arange(len(columns), dtype=np.intp), read.counts.astype(np.int64)
+                )
                 limits = read.responsibilities.cumsum(axis=1)[tokens, :-1]
                 topics = (limits < rng.random_sample((len(tokens), 1))).sum(axis=1)
                 source = "NA" if read.title is None else "_".join(read.title.split()) or "NA"
