@@ -41,9 +41,10 @@ class Interval(_param_validation.Interval):
     """
 
     def __contains__(self, value: Any) -> bool:
+        """Whether a number is in the interval; integers are compared exactly."""
         number = as_float(value)
-        exact = isinstance(value, Integral) and math.isfinite(number)
-        return super().__contains__(value if exact else number) and math.isfinite(number)
+        is_integer = isinstance(value, Integral) and math.isfinite(number)
+        return super().__contains__(value if is_integer else number) and math.isfinite(number)
 
 
 def checked(function: Function) -> Function:
@@ -52,20 +53,24 @@ def checked(function: Function) -> Function:
     The error names ``Class.method`` for the method's parameters, ``Class`` for other parameters.
     """
     parameters = signature(function).parameters
-    method = next(iter(parameters), None) == "self"
+    is_method = next(iter(parameters), None) == "self"
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        """Call the function; add its name to errors about parameters."""
         try:
-            return function(*args, **options)
+            # numbers that become 0 in a smaller dtype are no error, whatever the user has set
+            with np.errstate(under="ignore"):
+                return function(*args, **options)
         except BadParameter as error:
-            if error.owner is None:
-                owner = type(args[0]).__name__ if method else function.__name__
-                name = error.name.partition("[")[
-                    0
-                ]  # "documents" if the error is about documents[3]
-                inner = method and name in parameters and function.__name__ != "__init__"
-                error.owner = f"{owner}.{function.__name__}" if inner else owner
+            if error.owner is None:  # no inner function has named itself
+                owner = type(args[0]).__name__ if is_method else function.__name__
+                # "documents" if the error is about documents[3]
+                name = error.name.partition("[")[0]
+                is_parameter_of_method = (
+                    is_method and name in parameters and function.__name__ != "__init__"
+                )
+                error.owner = f"{owner}.{function.__name__}" if is_parameter_of_method else owner
             raise
 
     return call  # type: ignore[return-value]
@@ -80,6 +85,7 @@ def validated(**constraints: Any) -> Callable[[Function], Function]:
     """Check the parameters of a function by scikit-learn's constraints, and apply `checked`."""
 
     def decorate(function: Function) -> Function:
+        """Wrap a function in both checks."""
         # `checked` must be the inner one: scikit-learn rewrites the messages of such errors
         check = _param_validation.validate_params(constraints, prefer_skip_nested_validation=True)
         return check(checked(function))
@@ -91,7 +97,8 @@ def validated(**constraints: Any) -> Callable[[Function], Function]:
 def naming(owner: str) -> Iterator[None]:
     """Add the name of the parameter's owner to errors about bad parameters."""
     try:
-        yield
+        with np.errstate(under="ignore"):  # as in `checked`
+            yield
     except BadParameter as error:
         error.owner = error.owner or owner
         raise
@@ -119,20 +126,21 @@ def n_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
-    """Restore the attributes of an estimator if an error occurs."""
-    before: dict[str, Any] | None = dict(vars(estimator))
+    """Restore the attributes of an estimator if an error occurs before `commit` is called."""
+    attributes_before: dict[str, Any] | None = dict(vars(estimator))
 
     def commit() -> None:
-        nonlocal before
-        before = None
+        """Keep the present attributes, even if an error occurs later."""
+        nonlocal attributes_before
+        attributes_before = None
 
     try:
         yield commit
-    except BaseException:
-        if before is not None:
-            for name in vars(estimator).keys() - before.keys():
+    except BaseException:  # also an interrupt of the user
+        if attributes_before is not None:
+            for name in vars(estimator).keys() - attributes_before.keys():
                 delattr(estimator, name)
-            for name, value in before.items():
+            for name, value in attributes_before.items():
                 if vars(estimator).get(name) is not value:
                     setattr(estimator, name, value)
         raise
@@ -146,7 +154,7 @@ def as_array(value: Any) -> NDArray:
     try:
         return np.asarray(value)
     except ValueError:
-        return np.asarray(None)
+        return np.asarray(None)  # an array of dtype object
 
 
 def check_width(
@@ -158,6 +166,7 @@ def check_width(
 
 
 def check_flag(value: Any, name: str) -> bool:
+    """Check an argument that is True or False; 0 and 1 are also allowed."""
     if not isinstance(value, bool | np.bool_ | Integral):
         raise BadParameter(name, "a bool", value)
     return bool(value)
@@ -202,9 +211,9 @@ def check_inverses(value: ArrayLike, name: str, min_length: int = 1) -> NDArray[
             array,
         )
     array = array.astype(np.float64)
-    wrong = array[~(np.isfinite(array) & (array > 0))]
-    if wrong.size:
-        raise BadParameter(name, "positive and finite", wrong[0])
+    wrong_values = array[~(np.isfinite(array) & (array > 0))]
+    if wrong_values.size:
+        raise BadParameter(name, "positive and finite", wrong_values[0])
     return array
 
 
@@ -224,15 +233,18 @@ def check_numbers(
             _shown(value, array),
         )
     lower = np.finfo(np.float64).tiny if positive else -np.inf
-    wrong = array[~(np.isfinite(array) & (array >= lower))]
-    if wrong.size:
-        raise BadParameter(name, "positive and finite" if positive else "finite", wrong.flat[0])
+    wrong_values = array[~(np.isfinite(array) & (array >= lower))]
+    if wrong_values.size:
+        raise BadParameter(
+            name, "positive and finite" if positive else "finite", wrong_values.flat[0]
+        )
     return array.astype(np.float64)
 
 
 def check_squares(X: NDArray, name: str = "X") -> float:
     """Return the sum of squares of an array, or raise ValueError if it is too large."""
     with np.errstate(over="ignore"):
+        # einsum makes no array of the squares
         square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
     limit = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= limit:
@@ -244,7 +256,10 @@ def check_squares(X: NDArray, name: str = "X") -> float:
 
 
 def check_counts(X: Any, population: float = 1.0, method: str = "", *, dtype: Any = None) -> float:
-    """Check that the sum of all word counts is in the range of a dtype, and return the sum."""
+    """Check that the sum of all word counts is in the range of a dtype, and return the sum.
+
+    `population` is a factor that multiplies the sum later, which is called `method` in errors.
+    """
     with np.errstate(over="ignore"):
         total = float(X.data.sum(dtype=np.float64))
     return check_total(total, X.dtype if dtype is None else np.dtype(dtype), population, method)
@@ -260,7 +275,10 @@ def least_positive(counts: NDArray) -> float:
 
 
 def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: str = "") -> float:
-    """Check that a sum of word counts is in the range of a dtype, and return the sum."""
+    """Check that a sum of word counts is in the range of a dtype, and return the sum.
+
+    `population` is a factor that multiplies the sum later, which is called `method` in errors.
+    """
     limit = float(np.finfo(dtype).max) / HEADROOM
     if not total <= limit:
         raise ValueError(
@@ -294,7 +312,8 @@ def check_prior(
         raise BadParameter(
             name, f"a float or an array of shape {' or '.join(map(str, shapes))}", array
         )
-    _check_positive(array, name, dtype, shapes[-1][-1] * summed)
+    # the last length of a shape is the number of values in a sum; 0 means no sum
+    _check_positive(array, name, dtype, n_summed=shapes[-1][-1] * summed)
     return float(array) if array.ndim == 0 else array.astype(np.float64)
 
 
@@ -308,9 +327,11 @@ def check_priors(
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
     """Check the two priors of LDA, where `shape` is (K, V); `suffix` ends their names in errors."""
     K, V = shape
-    first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
-    checked_alpha = check_prior(alpha, first, ((K,),), dtype, summed=True)
-    return checked_alpha, check_prior(eta, second, ((V,), (K, V)), dtype, summed=True)
+    alpha_name, eta_name = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
+    checked_alpha = check_prior(alpha, alpha_name, shapes=((K,),), dtype=dtype, summed=True)
+    return checked_alpha, check_prior(
+        eta, eta_name, shapes=((V,), (K, V)), dtype=dtype, summed=True
+    )
 
 
 def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.dtype) -> NDArray:
@@ -320,7 +341,7 @@ def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.
         raise BadParameter(
             name, (f"an array of numbers of shape {shape}, (n_components, n_features)"), array
         )
-    _check_positive(array, name, dtype, shape[1])
+    _check_positive(array, name, dtype, n_summed=shape[1])
     return array
 
 

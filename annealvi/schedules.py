@@ -38,10 +38,12 @@ class Linear:
 
     @checked
     def __post_init__(self) -> None:
+        """Check that the values are finite numbers."""
         _check("first", self.first)
         _check("last", self.last)
 
     def __call__(self, done: float) -> float:
+        """Return the value when the fraction `done` of the fit is done."""
         return self.first + (self.last - self.first) * done
 
 
@@ -67,10 +69,12 @@ class Exponential:
 
     @checked
     def __post_init__(self) -> None:
+        """Check that the values are finite numbers, and `decay` positive."""
         _check("first", self.first)
-        _check("decay", self.decay, 0.0)
+        _check("decay", self.decay, above=0.0)
 
     def __call__(self, done: float) -> float:
+        """Return the value when the fraction `done` of the fit is done."""
         return self.first * self.decay**done
 
 
@@ -95,12 +99,15 @@ class Relaxing:
 
     @checked
     def __post_init__(self) -> None:
-        _check("first", self.first, 0.0)
+        """Check that the first value is a finite positive number."""
+        _check("first", self.first, above=0.0)
 
     def __call__(self, done: float) -> float:
+        """Return the value when the fraction `done` of the fit is done."""
         return self.first ** math.exp(-4.0 * done)
 
 
 def _check(name: str, value: float, above: float = -math.inf) -> None:
+    """Raise ValueError if `value` is not a finite number greater than `above`."""
     if not isinstance(value, Real) or not above < as_float(value) < math.inf:
         raise BadParameter(name, f"a float in the range ({above}, inf)", value)

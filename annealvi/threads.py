@@ -26,70 +26,88 @@ class _Lock:
     """
 
     def __init__(self) -> None:
-        self.turn = threading.RLock()
-        self._changed = threading.Condition()
-        self._readers: dict[int, int] = {}  # how many times each thread has taken it to read
-        self._owner: int | None = None  # the thread that holds it alone
-        self._depth = 0  # how many times the owner has taken the lock
-        self._waiting = 0  # how many readers wait
-        self._admitted = 0  # how many readers come before the next owner
-        self._hopeful = 0  # how many threads wait to be the owner
+        """Make a lock that no thread holds."""
+        self.turn = threading.RLock()  # the separate lock of `writing`
+        self._changed = threading.Condition()  # guards all fields below; notified of changes
+        self._n_taken: dict[int, int] = {}  # how many times each reading thread has the lock
+        self._writer: int | None = None  # the thread that holds the lock alone
+        self._writer_depth = 0  # how many times the writer has taken the lock
+        self._n_waiting_readers = 0
+        self._n_admitted_readers = 0  # waiting readers that come before the next writer
+        self._n_waiting_writers = 0
 
     def shared(self) -> _Side:
+        """Return the context manager that holds the lock as one of its readers."""
         return _Side(self._read, self._read_no_more)
 
     def alone(self) -> _Side:
+        """Return the context manager that holds the lock as its only writer."""
         return _Side(self._take, self._let_go)
 
     def _read(self) -> None:
+        """Take the lock to read; wait if the calling thread does not hold it yet."""
         me = threading.get_ident()
         with self._changed:
-            if me not in self._readers and me != self._owner:
+            # a thread that holds the lock must not wait for itself
+            if me not in self._n_taken and me != self._writer:
                 self._wait_to_read()
-            self._readers[me] = self._readers.get(me, 0) + 1
+            self._n_taken[me] = self._n_taken.get(me, 0) + 1
 
     def _read_no_more(self) -> None:
+        """Return the lock that `_read` took."""
         me = threading.get_ident()
         with self._changed:
-            self._readers[me] -= 1
-            if not self._readers[me]:
-                del self._readers[me]
-                self._changed.notify_all()
+            self._n_taken[me] -= 1
+            if not self._n_taken[me]:
+                del self._n_taken[me]
+                self._changed.notify_all()  # a writer may wait for this reader
 
     def _wait_to_read(self) -> None:
-        """Wait until no thread holds the lock alone; at most one owner comes before a reader."""
-        self._waiting += 1
+        """Wait until no thread holds the lock alone; at most one writer comes before a reader."""
+        self._n_waiting_readers += 1
         try:
-            while self._owner is not None or (self._hopeful and not self._admitted):
+            # a waiting writer comes first, unless readers were admitted when the last one left
+            while self._writer is not None or (
+                self._n_waiting_writers and not self._n_admitted_readers
+            ):
                 self._changed.wait()
         finally:
-            self._waiting -= 1
-            self._admitted = max(0, self._admitted - 1)
-            self._changed.notify_all()
+            self._n_waiting_readers -= 1
+            self._n_admitted_readers = max(0, self._n_admitted_readers - 1)
+            self._changed.notify_all()  # a writer may wait for the last admitted reader
 
     def _take(self) -> None:
+        """Take the lock alone; wait if the calling thread does not hold it alone yet."""
         me = threading.get_ident()
         with self._changed:
-            if self._owner != me:
+            if self._writer != me:
                 self._wait_to_be_alone(me)
-            self._owner = me
-            self._depth += 1
+            self._writer = me
+            self._writer_depth += 1
 
     def _let_go(self) -> None:
+        """Return the lock that `_take` took."""
         with self._changed:
-            self._depth -= 1
-            if not self._depth:
-                self._owner = None
-                self._admitted = self._waiting
-                self._changed.notify_all()
+            self._writer_depth -= 1
+            if not self._writer_depth:
+                self._writer = None
+                # all readers that wait now come before the next writer
+                self._n_admitted_readers = self._n_waiting_readers
+                self._changed.notify_all()  # wakes readers and writers, who check their turn
 
     def _wait_to_be_alone(self, me: int) -> None:
-        self._hopeful += 1
+        """Wait until no other thread holds the lock, and admitted readers have had their turn."""
+        self._n_waiting_writers += 1
         try:
-            while self._owner is not None or self._admitted or self._readers.keys() - {me}:
+            while (
+                self._writer is not None
+                or self._n_admitted_readers
+                or self._n_taken.keys() - {me}  # other threads read
+            ):
                 self._changed.wait()
         finally:
-            self._hopeful -= 1
+            self._n_waiting_writers -= 1
+            # if `wait` raised an error, readers may have waited only for this writer
             self._changed.notify_all()
 
 
@@ -97,6 +115,7 @@ class _Side:
     """A context manager that can be used many times."""
 
     def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+        """Store the functions that take and return the lock."""
         self._enter = enter
         self._leave = leave
 
@@ -109,17 +128,22 @@ class _Side:
 
 #: The lock of each object by its id, with a reference that tells whether the id was used again.
 _locks: dict[int, tuple[Callable[[], Any], _Lock]] = {}
+#: An entry for ids that are not in _locks, whose reference never returns an object.
 _NO_LOCK = (lambda: None, _Lock())
+#: Held while a lock is added to _locks.
 _adding = threading.RLock()
 
 
 def _lock_of(owner: Any) -> _Lock:
+    """Return the lock of an object, which is made at the first use."""
     reference, lock = _locks.get(id(owner), _NO_LOCK)
-    if reference() is not owner:
+    if reference() is not owner:  # no lock, or that of an earlier object with the same id
         with _adding:
+            # again, because another thread may have added the lock in the meantime
             reference, lock = _locks.get(id(owner), _NO_LOCK)
             if reference() is not owner:
                 lock = _Lock()
+                # when the object is deleted, its entry is removed
                 _locks[id(owner)] = weakref.ref(owner, partial(_locks.pop, id(owner))), lock
     return lock
 
@@ -152,6 +176,6 @@ if hasattr(os, "register_at_fork"):
 
 def shallow(original: T) -> T:
     """Return a copy that shares all attributes, even those that pickling would leave out."""
-    copied = object.__new__(type(original))
+    copied = object.__new__(type(original))  # without __init__ and __getstate__
     vars(copied).update(vars(original))
     return copied

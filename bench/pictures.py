@@ -79,8 +79,9 @@ def draw_chart() -> None:
 
 
 def draw_topics() -> None:
-    largest = summary().table.share.nlargest(6).index
-    save("topics.png", plot.plot_topic_words(summary(), topics=sorted(largest)))
+    """Draw the topics of docs/learn/start.md, which removes no LaTeX."""
+    model = TopicModel(n_topics=20, random_state=0).fit(abstracts().texts)
+    save("topics.png", plot.plot_topic_words(model.describe(abstracts().texts), [2, 4, 6, 8]))
 
 
 def draw_support() -> None:

@@ -163,7 +163,7 @@ def fit(
         if running is not None:
             past = None  # the penalty keeps the average of the statistic itself
             if options.average == "parameters":
-                average, spread = running.follow(torch.cat([mean, log_sigma])).chunk(2)
+                average, spread = running.update_average(torch.cat([mean, log_sigma])).chunk(2)
                 with torch.no_grad():
                     past = running.statistic([(Normal(average, spread.exp()), prior)])
             loss = loss + running(running.statistic([(q, prior)]), step, elbo.detach(), past)

@@ -13,6 +13,7 @@ from annealvi._version import __version__
 from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
 from annealvi.topics import TopicModel, TopicVectorizer, drop_topics, merge_topics
+from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES
 
 #: Files in the folder of a study: its settings and edits, the documents, the model as it was
 #: fitted, a finished fit that the server has not taken over, the checkpoints, and the output of the
@@ -98,11 +99,13 @@ def column(table: Any, name: str, empty: str | None = "") -> list[Any] | None:
 
 def topic_model(settings: dict[str, Any]) -> TopicModel:
     """Return the unfitted model that the settings describe."""
+    language = settings["language"] or None
+    is_unspaced = language in LANGUAGES_WITHOUT_SPACES
     return TopicModel(
         settings["n_topics"],
-        vectorizer=TopicVectorizer(clean=True),
+        vectorizer=TopicVectorizer(clean=True, language=language if is_unspaced else None),
         lda=TemperedLDA(n_jobs=-1),
-        stop_words=settings["language"] or None,
+        stop_words=None if is_unspaced else language,
         random_state=0,
     )
 

@@ -23,6 +23,7 @@
     time: /^(date|created|time|year|published|timestamp)/i,
   };
   const DATE = /^[12]\d{3}([-/.]\d|$)|^\d{1,2}[-/.]\d{1,2}[-/.][12]\d{3}/;
+  const UNSPACED = { zh: "Chinese", ja: "Japanese", th: "Thai" };
   const DIGITS = { year: 4, quarter: 7, month: 7, week: 10, day: 10 }; // of the end of a period
   let study = {};
   let changing = false; // whether a person changes the settings of a study that has topics
@@ -71,22 +72,22 @@
     document.body.removeAttribute("aria-busy");
   }
 
-  const post = (path, values) => ask("study/" + path, { method: "POST", body: JSON.stringify(values || {}) });
+  const call = (name, values) => ask("study/" + name, { method: "POST", body: JSON.stringify(values || {}) });
 
   async function refresh() {
     clearTimeout(timer);
     const before = study;
-    study = await ask("study/state");
+    study = await call("state");
     if (study.version !== before.version || study.busy !== before.busy) show();
-    if (study.progress) showProgress();
-    if (study.progress || study.busy) timer = setTimeout(() => refresh().catch((error) => say(error.message)), 700);
+    if (study.line !== null) showProgress();
+    if (study.line !== null || study.busy) timer = setTimeout(() => refresh().catch((error) => say(error.message)), 700);
   }
 
   // ------------------------------------------------------------------ the parts of the page
 
   function show() {
     const focused = document.activeElement && document.activeElement.id;
-    const working = Boolean(study.progress || study.busy);
+    const working = study.line !== null || study.busy;
     const part = working ? "working" : !study.documents ? "start" : !study.topics || changing ? "settings" : "results";
     const moved = byId(part).hidden;
     for (const name of ["start", "settings", "working", "results"]) byId(name).hidden = name !== part;
@@ -98,7 +99,7 @@
     byId("file").accept = study.endings.join(",");
     if (study.problem) say(study.problem);
     if (working) byId("progress-text").textContent = "Reading the topics";
-    if (working) byId("cancel").hidden = !study.progress;
+    if (working) byId("cancel").hidden = study.line === null;
     if (part === "settings") showSettings();
     if (part === "results") showResults();
     if (moved) byId(part).querySelector("h2").focus({ preventScroll: true });
@@ -107,12 +108,13 @@
     document.body.dataset.version = study.version;
   }
 
+  // The last line that the fit has printed is a progress bar, or says what it does.
   function showProgress() {
-    const { text, fits, percent: done, step, left } = study.progress;
-    const working = (text || "Starting") + (fits ? ": fit " + (fits + 1) : "");
-    byId("progress-text").textContent = done === undefined ? working : `Finding topics: step ${step}, time left ${left}`;
-    if (done === undefined) byId("progress").removeAttribute("value");
-    else byId("progress").value = done;
+    const bar = /(\d+)%\|.*?\| (\d+\/\d+) \[[\d:]+<([\d:?]+)/.exec(study.line);
+    const working = (study.line || "Starting") + (study.fits ? ": fit " + (study.fits + 1) : "");
+    byId("progress-text").textContent = bar ? `Finding topics: step ${bar[2]}, time left ${bar[3]}` : working;
+    if (bar) byId("progress").value = bar[1];
+    else byId("progress").removeAttribute("value");
   }
 
   function options(select, values, chosen) {
@@ -145,7 +147,8 @@
       const names = study.columns.map((name) => [name, name]);
       options(form[role], role === "text" ? names : [["", "none"], ...names], settings[role]);
     }
-    const languages = study.languages.map((name) => [name, name[0].toUpperCase() + name.slice(1)]);
+    const named = (name) => UNSPACED[name] || name[0].toUpperCase() + name.slice(1);
+    const languages = study.languages.map((name) => [name, named(name)]).sort((a, b) => a[1].localeCompare(b[1]));
     options(form.language, [...languages, ["", "another, or several"]], settings.language);
     form.freq.value = settings.freq;
     form.auto.checked = settings.n_topics === "auto";
@@ -233,12 +236,12 @@
     byId("drop-topics").disabled = !ticked().length || ticked().length === study.topics.length;
   }
 
-  const edit = (kind, topics, label) => act(() => post("edit", { version: study.version, kind, topics, label: label || "" }));
+  const edit = (kind, topics, label) => act(() => call("edit", { version: study.version, kind, topics, label: label || "" }));
 
   async function showDocuments() {
     const form = byId("search");
-    const asked = new URLSearchParams({ query: form.query.value, topic: form.topic.value, group: form.group.value, start: first });
-    const { n, rows } = await ask("study/documents?" + asked);
+    const topic = form.topic.value ? Number(form.topic.value) : null;
+    const { n, rows } = await call("documents", { query: form.query.value, topic, group: form.group.value, start: first });
     const last = Math.min(first + rows.length, n);
     byId("number").textContent = n ? `${first + 1} to ${last} of ${n.toLocaleString("en")} documents` : "No document contains this.";
     byId("earlier").disabled = !first;
@@ -261,7 +264,7 @@
     const form = byId("comparison");
     byId("shares").tBodies[0].replaceChildren();
     if (!form.role.value) return;
-    const [shares, errors] = await ask("study/compare?role=" + form.role.value);
+    const [shares, errors] = await call("compare", { role: form.role.value });
     const label = study.topics.find(({ topic }) => String(topic) === form.topic.value).label;
     const place = shares.columns.indexOf(label, 1);
     const rows = shares.index.map((name, row) => {
@@ -311,10 +314,10 @@
     event.preventDefault();
     if (study.edits.length && !confirm("New topics replace the present ones, and your changes to them are lost.")) return;
     changing = false;
-    act(() => post("fit", settings()));
+    act(() => call("fit", settings()));
   });
-  byId("resume").addEventListener("click", () => act(() => post("resume")));
-  byId("cancel").addEventListener("click", () => act(() => post("cancel")));
+  byId("resume").addEventListener("click", () => act(() => call("resume")));
+  byId("cancel").addEventListener("click", () => act(() => call("cancel")));
   byId("back").addEventListener("click", () => ((changing = false), show()));
   byId("change").addEventListener("click", () => ((changing = true), show()));
   byId("other").addEventListener("click", () => {

@@ -23,13 +23,14 @@ from starlette.routing import Mount, Route
 from annealvi.app.study import ENDINGS, LARGEST, Study
 
 #: The names by which a browser reaches the server; a request with another name may be an attack.
-HOSTS = ("127.0.0.1", "localhost")
+LOCAL = "127.0.0.1"
+HOSTS = (LOCAL, "localhost")
 #: What a browser may do with the page; with a document, in which nothing may run; and with the
 #: report, whose own policy allows only its script.
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 OF_PAGE = f"{NOTHING}; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
-OF_DOCUMENT = f"{NOTHING}; style-src 'unsafe-inline'"
-OF_REPORT = "frame-ancestors 'self'"
+OF_DOCUMENT = {"Content-Security-Policy": f"{NOTHING}; style-src 'unsafe-inline'"}
+OF_REPORT = {"Content-Security-Policy": "frame-ancestors 'self'"}
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -42,7 +43,7 @@ BYTES = "application/octet-stream"
 #: Errors about the input of a person, whose message the page shows.
 REFUSED = (ValueError, TypeError, LookupError, AttributeError, OSError, MemoryError)
 #: The methods of the study that a request can call.
-CALLS = {"GET": ("state", "compare", "documents"), "POST": ("fit", "resume", "cancel", "edit")}
+CALLS = ("state", "fit", "resume", "cancel", "edit", "compare", "documents")
 #: Where a request may come from: this page, or the address bar.
 ORIGINS = ("same-origin", "none")
 #: The folder of a study.
@@ -60,8 +61,8 @@ def make_app(study: Study, token: str) -> Any:
 
     async def guard(request: Any, call_next: Callable) -> Any:
         """Refuse requests without the token or of other pages, and add headers to answers."""
-        first = request.url.path.split("/")[1]
-        known = secrets.compare_digest(first.encode(), token.encode())
+        first = request.url.path.split("/")[1].encode()
+        known = secrets.compare_digest(first, token.encode())
         if known and request.headers.get("sec-fetch-site", "none") in ORIGINS:
             response = await call_next(request)
         else:
@@ -74,7 +75,7 @@ def make_app(study: Study, token: str) -> Any:
         return JSONResponse({"error": str(error)}, 400)
 
     def page(request: Any) -> Any:
-        media_type, names = PARTS[request.path_params.get("part", "")]
+        media_type, names = PARTS[request.path_params["part"]]
         texts = [files("annealvi").joinpath(name).read_text(encoding="utf-8") for name in names]
         return Response("\n".join(texts), media_type=media_type)
 
@@ -98,29 +99,32 @@ def make_app(study: Study, token: str) -> Any:
     async def call(request: Any) -> Any:
         """Call the method of the study that the link names."""
         name = request.path_params["name"]
-        if name not in CALLS[request.method]:
+        if name not in CALLS:
             raise ValueError(f"There is no {name!r}.")
-        values = await request.json() if request.method == "POST" else request.query_params
+        values = await request.json()
         return JSONResponse(await run_in_threadpool(getattr(study, name), **values))
 
     def document(request: Any) -> Any:
-        html = study.document(request.path_params["number"])
-        policy = {"Content-Security-Policy": OF_DOCUMENT}
-        return Response(html, media_type="text/html", headers=policy)
+        return Response(
+            study.document(request.path_params["number"]),
+            media_type="text/html",
+            headers=OF_DOCUMENT,
+        )
 
     def result(request: Any) -> Any:
         name = request.path_params["name"]
-        media_type = "text/html" if name == "report.html" else BYTES
-        policy = {"Content-Security-Policy": OF_REPORT}
-        return Response(study.result(name), media_type=media_type, headers=policy)
+        return Response(
+            study.result(name),
+            media_type="text/html" if name == "report.html" else BYTES,
+            headers=OF_REPORT,
+        )
 
     routes = [
-        Route("/", page),
         Route("/upload", upload, methods=["POST"]),
-        Route("/study/{name}", call, methods=list(CALLS)),
+        Route("/study/{name}", call, methods=["POST"]),
         Route("/documents/{number:int}", document),
         Route("/results/{name}", result),
-        Route("/{part}", page),
+        Route("/{part:path}", page),
     ]
     return Starlette(
         routes=[Mount(f"/{token}", routes=routes)],
@@ -160,19 +164,21 @@ def serve(
     study = Study(place / FOLDER if folder is None else Path(folder).resolve(), read)
     name = study.saved["name"]
     if source is not None and name != source.name:
-        if name is not None:
+        if name:
             raise ValueError(
                 f"The folder {str(study.folder)!r} contains the study of {name!r}. Choose another "
                 "folder with --folder."
             )
         study.take(source, source.name)
     token = secrets.token_urlsafe(16)
-    config = uvicorn.Config(make_app(study, token), host=HOSTS[0], port=port, log_level="critical")
+    config = uvicorn.Config(make_app(study, token), host=LOCAL, port=port, log_level="critical")
     listening = config.bind_socket()
     listening.listen()
-    link = f"http://{HOSTS[0]}:{listening.getsockname()[1]}/{token}/"
-    print(f"The study is in {study.folder}")
-    print(f"Open {link} (only this computer can; stop with Ctrl-C)", flush=True)
+    link = f"http://{LOCAL}:{listening.getsockname()[1]}/{token}/"
+    print(
+        f"The study is in {study.folder}\nOpen {link} (only this computer can; stop with Ctrl-C)",
+        flush=True,
+    )
     if browser:
         threading.Thread(target=webbrowser.open, args=[link], daemon=True).start()
     uvicorn.Server(config).run(sockets=[listening])

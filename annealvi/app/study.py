@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,10 @@ from annealvi.app.files import (
 )
 from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
+from annealvi.plot.notebook import document_html
 from annealvi.storage import load, save
 from annealvi.topics import describe, write_table
+from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES
 from annealvi.topics.times import read_times
 from annealvi.topics.vectorizer import LANGUAGES
 
@@ -47,8 +48,13 @@ N_FIRST = 50
 N_LISTED = 25
 #: The maximum number of characters of a text in a list.
 N_CHARACTERS = 200
-#: A progress bar in the output of a fit: the percentage, the steps and the time left.
-BAR = re.compile(r"(\d+)%\|.*?\| (\d+/\d+) \[[\d:]+<([\d:?]+)")
+#: The tables of all studies, and the attributes of a summary that contain them.
+TABLES = {"topics": "table", "trust": "trust", "document_topics": "document_table"}
+#: The beginning of the page of a document.
+HEAD = (
+    '<meta name="color-scheme" content="light dark">'
+    '<body style="font: 15px/1.5 system-ui, sans-serif">'
+)
 #: The folder of the results, in the folder of the study.
 RESULTS = "results"
 
@@ -89,8 +95,9 @@ class Study:
             "folder": str(self.folder),
             "busy": self.busy,
             "problem": self.problem,
-            "progress": self._progress() if self.process is not None else None,
-            "languages": sorted(LANGUAGES),
+            "line": None if self.process is None else self._last_line(),
+            "fits": len(list((self.folder / CHOICE).glob("*.safetensors"))),
+            "languages": sorted({*LANGUAGES, *LANGUAGES_WITHOUT_SPACES}),
             "largest": LARGEST,
             "endings": ENDINGS,
             **self.saved,
@@ -121,9 +128,9 @@ class Study:
                 raise ValueError(f"{name!r} must contain at least two documents.")
             self._forget_fit()
             (self.folder / FITTED).unlink(missing_ok=True)
-            texts = table.where(table.notna(), "").astype(str).replace("\0", " ", regex=True)
+            table = table.where(table.notna(), "").astype(str).replace("\0", " ", regex=True)
             with replacing(self.folder / DOCUMENTS) as partial:
-                texts.to_csv(partial, index=False, lineterminator="\n", errors="replace")
+                table.to_csv(partial, index=False, lineterminator="\n", errors="replace")
             self.table = read_documents(self.folder)
             self.summary = None
             self.problem = ""
@@ -180,13 +187,6 @@ class Study:
         text = (self.folder / LOG).read_bytes()[-5000:].decode("utf-8", "replace")
         return re.split(r"[\r\n]+", text.strip())[-1]
 
-    def _progress(self) -> dict[str, Any]:
-        line = self._last_line()
-        bar = BAR.search(line)
-        if bar is not None:
-            return {"percent": int(bar[1]), "step": bar[2], "left": bar[3]}
-        return {"text": line, "fits": len(list((self.folder / CHOICE).glob("*.safetensors")))}
-
     # ------------------------------------------------------------------------- topics
 
     def edit(self, version: int, kind: str, topics: list[int], label: str = "") -> None:
@@ -224,8 +224,9 @@ class Study:
             self.version += 1
 
     def _described(self, model: Any) -> Any:
-        texts = self._column("text")
-        return describe(model, self.counts, texts=texts, titles=self._column("title"))
+        return describe(
+            model, self.counts, texts=self._column("text"), titles=self._column("title")
+        )
 
     def _column(self, role: str, empty: str | None = "") -> list[Any] | None:
         """Return the column of the documents with a role; None if no column has it."""
@@ -237,18 +238,18 @@ class Study:
         options = {"orient": "split", "date_format": "iso", "double_precision": 15}
         return [json.loads(frame.to_json(**options)) for frame in frames]
 
-    def _shares(self, role: str, value: str) -> Any:
+    def _shares(self, role: str, value: str = "share") -> Any:
         cells = self._column(role, None)
         if role == "group":
             return self.summary.by_group(cells, value=value)
         return self.summary.over_time(cells, self.saved["settings"]["freq"], value=value)
 
-    def documents(self, query: str, topic: str, group: str, start: str) -> dict[str, Any]:
+    def documents(self, query: str, topic: int | None, group: str, start: int) -> dict[str, Any]:
         """Find documents by a word or label, a topic and a group; return 25 from `start` on."""
         summary = self.summary
         n_documents = len(summary.shares)
-        topics = np.full(n_documents, int(topic)) if topic else summary.document_topics
-        table = pandas.DataFrame({"share": summary.shares[np.arange(n_documents), topics]})
+        topics = summary.document_topics if topic is None else np.full(n_documents, topic)
+        table = pandas.DataFrame({"share": summary.shares[range(n_documents), topics]})
         table["label"] = np.array(list(summary.labels))[topics]
         for role in ("title", "text", "group"):
             table[role] = self._column(role) or ""
@@ -256,15 +257,15 @@ class Study:
         table = table[searched.str.contains(query, case=False, regex=False)]
         if group:
             table = table[table["group"] == group]
-        if topic:
+        if topic is not None:
             table = table.sort_values("share", ascending=False, kind="stable")
-        rows = table.iloc[int(start) :].head(N_LISTED).reset_index(names="number")
+        rows = table.iloc[start : start + N_LISTED].reset_index(names="number")
         rows["text"] = rows["text"].map(_start)
         return {"n": len(table), "rows": rows.to_dict("records")}
 
     def document(self, number: int) -> str:
         """Return a document as HTML, its words in the colours of their topics."""
-        return page_of(self.summary, number)
+        return HEAD + document_html(self.summary.document(number))
 
     # ----------------------------------------------------------------------- downloads
 
@@ -287,20 +288,19 @@ class Study:
         elif name == DOCUMENTS:
             shutil.copyfile(self.folder / DOCUMENTS, path)
         elif name == "tables.xlsx":
-            write_xlsx(self._tables(), path)
+            roles = [role for role in ("group", "time") if self.saved["settings"][role]]
+            names = [f"by_{role}{value}" for role in roles for value in ("", "_std_error")]
+            write_xlsx({name: self._table(name) for name in (*TABLES, *names)}, path)
         else:
-            write_table(self._tables()[name.removesuffix(".csv")], path)
+            write_table(self._table(name.removesuffix(".csv")), path)
         return path.read_bytes()
 
-    def _tables(self) -> dict[str, Any]:
-        """Return the tables of the study by their names."""
-        tables = {"topics": self.summary.table, "trust": self.summary.trust}
-        tables["document_topics"] = self.summary.document_table
-        for role in ("group", "time"):
-            if self.saved["settings"][role]:
-                tables[f"by_{role}"] = self._shares(role, "share")
-                tables[f"by_{role}_std_error"] = self._shares(role, "std_error")
-        return tables
+    def _table(self, name: str) -> Any:
+        """Return a table of the study."""
+        if name in TABLES:
+            return getattr(self.summary, TABLES[name])
+        _, role, *value = name.split("_", 2)
+        return self._shares(role, *value)
 
     # ------------------------------------------------------------------------- details
 
@@ -318,10 +318,6 @@ class Study:
     def _check_idle(self) -> None:
         if self.process is not None:
             raise ValueError("A fit is running. Cancel it first.")
-
-
-def page_of(summary: Any, number: int) -> str:
-    return f"<p>{escape(summary.texts[number])}</p>"
 
 
 def _start(text: str) -> str:

@@ -197,6 +197,7 @@ READING = {
     "--vocabulary": value("FILE", "file with the words of counts, one word on each line"),
     "--layer": value("NAME", "layer of a .h5ad file that contains the counts, or raw (default: X)"),
 }
+COPIES = flag("leave out texts that repeat an earlier text exactly")
 SEEDS = """topics that you look for, as names with some words of each topic: a JSON file, or JSON
 such as '{"space": ["nasa", "orbit"]}'"""
 PERIODS = """length of periods of time: year, quarter, month, week, day, or a multiple such as
@@ -204,8 +205,9 @@ PERIODS = """length of periods of time: year, quarter, month, week, day, or a mu
 FORMULA = """estimate effects of columns on topic shares, such as '~ party + bs(day, df=5)', where
 bs is a spline; party * day includes the interaction of both columns"""
 REFITS = "fit N more models, so that intervals allow for uncertain topics (default: 0)"
-STOP_WORDS = """english, none, another language such as german (needs pip install stop-words),
-or a file with a word on each line (default: english)"""
+STOP_WORDS = """english, none, another language such as german or de (needs pip install
+stop-words), several languages such as german,english, or a file with a word on each line (default:
+english)"""
 RARE = "exclude words in fewer documents (default: from the number of documents)"
 FREQUENT = "exclude words in more documents (default: a fifth of the documents)"
 #: The options of each command, in groups that its help shows; the first group has no headline.
@@ -234,6 +236,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
+            "--drop-copies": COPIES,
             "--clean": flag("remove links, @-mentions, HTML tags and entities, LaTeX commands"),
         },
         "how to fit": {
@@ -272,6 +275,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
             "--freq": value("PERIOD", PERIODS, default="year"),
             "--formula": value("FORMULA", FORMULA),
             "--refits": value("N", REFITS, refits, 0),
+            "--drop-copies": COPIES,
             **QUIET,
         },
         "how to read the documents": READING,
@@ -391,8 +395,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 
+    shown = set()
+
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"{name}: warning: {_in_a_line(message)}", file=sys.stderr)
+        line = f"{name}: warning: {_in_a_line(message)}"
+        if line not in shown:  # several figures can give the same warning
+            print(line, file=sys.stderr)
+        shown.add(line)
 
     try:
         with warnings.catch_warnings():

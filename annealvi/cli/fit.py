@@ -18,14 +18,16 @@ from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
 from annealvi.cli.models import check_output, counts_of, described, print_topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
+from annealvi.exceptions import warn_user
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
+from annealvi.topics.languages import LANGUAGES, languages_in
 from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source
-from annealvi.topics.vectorizer import LANGUAGES
+from annealvi.topics.trust import few_documents
 
 
 def fit(chosen: argparse.Namespace) -> None:
@@ -37,6 +39,9 @@ def fit(chosen: argparse.Namespace) -> None:
         check_times(corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
     source = Source(model)
+    few = few_documents(len(corpus), len(source.components_))
+    if few:
+        warn_user(f"{few}. Use fewer topics.")
     X = counts_of(source, corpus, "the model")
     try:
         if chosen.model is not None:
@@ -68,15 +73,6 @@ def fit(chosen: argparse.Namespace) -> None:
 
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
     """Return the unfitted TopicModel that the options describe."""
-    stop_words: Any = None if chosen.stop_words == "none" else chosen.stop_words
-    if chosen.stop_words not in {"none", *LANGUAGES}:
-        if not Path(chosen.stop_words).is_file():
-            raise ValueError(
-                f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}. "
-                f"Got {chosen.stop_words!r}."
-            )
-        stop_words = read_text(chosen.stop_words, chosen.encoding).split("\n")
-        stop_words = [word.strip() for word in stop_words if word.strip()]
     seeds = chosen.seed_words
     if seeds is not None:
         if not seeds.lstrip().startswith("{"):
@@ -92,9 +88,24 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
         vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df, clean=chosen.clean),
         lda=TemperedLDA(max_iter=chosen.passes, n_jobs=chosen.jobs),
         seed_words=seeds,
-        stop_words=stop_words,
+        stop_words=_stop_words(chosen),
         random_state=chosen.random_state,
     )
+
+
+def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
+    """Return the stop words that --stop-words names: of languages, of a file, or none."""
+    if chosen.stop_words.lower() == "none":
+        return None
+    if languages_in(chosen.stop_words) is not None:
+        return chosen.stop_words
+    if not Path(chosen.stop_words).is_file():
+        raise ValueError(
+            f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}, "
+            f"or several of them, separated by commas. Got {chosen.stop_words!r}."
+        )
+    lines = read_text(chosen.stop_words, chosen.encoding).split("\n")
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:

@@ -101,6 +101,13 @@ class Corpus:
     #: All columns by their names, with None for missing values.
     table: Any = None
 
+    def take(self, numbers: list[int]) -> Corpus:
+        """Return these documents of a corpus of texts."""
+        columns = {name: [column[n] for n in numbers] for name, column in self.columns.items()}
+        table = {name: [column[n] for n in numbers] for name, column in dict(self.table).items()}
+        texts = [(self.texts or [])[n] for n in numbers]
+        return Corpus(self.origin, columns, texts, table=table)
+
     def __len__(self) -> int:
         return self.counts.shape[0] if self.texts is None else len(self.texts)
 
@@ -367,7 +374,7 @@ def _of_json(text: str) -> dict[str, list]:
     }
 
 
-def _reader(text: str, separator: str, quoting: int = csv.QUOTE_MINIMAL, **options: Any) -> Any:
+def _reader(text: str, separator: str, quoting: Any = csv.QUOTE_MINIMAL, **options: Any) -> Any:
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     return csv.reader(
         io.StringIO(text, newline=""),
@@ -418,7 +425,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
     The result is the names of all columns if R has written the names of rows without a header.
     """
     rows = _reader(text, separator, quoting)
-    header = next(rows, [])
+    header: list[str] = next(rows, [])
     lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
     cells = list(filter(None, lines.values()))
     is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))

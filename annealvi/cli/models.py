@@ -16,10 +16,11 @@ from scipy import sparse
 
 from annealvi._optional import import_optional
 from annealvi.cli.inputs import Corpus, read_corpus
+from annealvi.files import read as read_file
 from annealvi.files import replacing
 from annealvi.metrics.topics import topic_checksum
-from annealvi.storage import load, save
-from annealvi.topics import TopicSummary, compare_topics, describe
+from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
+from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
 from annealvi.topics.trust import reasons, similarity_of
@@ -98,9 +99,22 @@ def print_topics(topics: Topics, n_words: int, coherence: NDArray | None = None)
             print(f"{k:>5}* {weak[k]}")
 
 
+def _missing_tokenizer(text: str) -> list[str]:
+    """Stand for a function of the user, which files do not contain, until texts are read."""
+    raise ValueError(
+        "The model was fitted with a function that splits texts into words. Files do not contain "
+        "functions, so apply the model to texts in Python: annealvi.load(path, vectorizer=...)."
+    )
+
+
 def read_topics(path: str) -> Source:
     """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
-    model = load(path)
+    tree = read_file(path, KIND)["tree"]
+    if "vectorizer" in ESTIMATOR.load(tree, "")["functions"]:
+        model = estimator_of(tree, {"vectorizer": TopicVectorizer(tokenizer=str.split)})
+        model.vectorizer_.set_params(tokenizer=_missing_tokenizer)
+    else:
+        model = estimator_of(tree)
     if lda_in(model) is None:
         raise ValueError(f"{path!r} must contain a topic model. Got a {type(model).__name__}.")
     return Source(model)
@@ -120,6 +134,10 @@ def say(chosen: argparse.Namespace, line: str) -> None:
 def read(chosen: argparse.Namespace) -> Corpus:
     """Read the documents that the options name, and report their number."""
     corpus = read_corpus(chosen)
+    if vars(chosen).get("drop_copies") and corpus.texts is not None:
+        firsts = [*{text: number for number, text in reversed([*enumerate(corpus.texts)])}.values()]
+        say(chosen, f"dropped {len(corpus) - len(firsts):,} exact copies of earlier texts")
+        corpus = corpus.take(sorted(firsts))
     n_empty = sum(not text.strip() for text in corpus.texts or ())
     documents = "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
     note = f"; {n_empty:,} of them are empty" if n_empty else ""

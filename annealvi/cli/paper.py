@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,17 @@ import numpy as np
 from annealvi import plot
 from annealvi._optional import import_optional
 from annealvi.cli.models import counts_of, described, read, read_topics, say
+from annealvi.exceptions import warn_user
 from annealvi.files import replacing
+from annealvi.plot import pictures
 from annealvi.topics import write_table
-from annealvi.topics.effects import design_of
+from annealvi.topics.effects import design_of, numbers_in
 
 #: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
 SHOWN = ("label", "words", "share", "coherence", "support")
 OF_EFFECTS = ("label", "term", "estimate", "std_error", "low", "high")
+#: The largest number of columns of shares in a LaTeX table, which must fit on a page.
+N_COLUMNS = 10
 #: Formats of the beginning or end of a period; the first is used in which all periods differ.
 DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
@@ -33,8 +37,12 @@ def paper(chosen: argparse.Namespace) -> None:
         libraries.append("formulaic")
     import_optional("pandas", "annealvi paper", *libraries)
     folder = Path(chosen.folder)
-    if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
-        raise OSError(f"--folder: {chosen.folder!r} must be a folder whose parent folder exists.")
+    existing = folder if folder.exists() else folder.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise OSError(
+            f"--folder: {chosen.folder!r} must be a folder whose parent folder exists, and that "
+            "you can write to."
+        )
     source = read_topics(chosen.model)
     corpus = read(chosen)
     covariates = _covariates(corpus.table)
@@ -45,7 +53,6 @@ def paper(chosen: argparse.Namespace) -> None:
             chosen,
             f"fitting {chosen.refits} more models, for intervals that allow for uncertain topics",
         )
-    folder.mkdir(exist_ok=True)
     X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, refits=chosen.refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
@@ -61,7 +68,10 @@ def paper(chosen: argparse.Namespace) -> None:
     groups = corpus.columns.get("group")
     if groups is not None:
         by_group = summary.by_group(groups)
-        tables["by_group"] = (by_group, _across(by_group, by_group.index))
+        in_latex = by_group
+        if len(by_group) > N_COLUMNS:
+            in_latex = pictures.largest_groups(summary, groups, N_COLUMNS - 1)[0]
+        tables["by_group"] = (by_group, _across(in_latex, in_latex.index))
         figures["by_group"] = lambda: plot.plot_topics_by_group(summary, groups)
     times = corpus.columns.get("time")
     if times is not None:
@@ -85,6 +95,7 @@ def paper(chosen: argparse.Namespace) -> None:
                 difference = f"{values[1]} minus {values[0]}"
                 renamed = contrast.rename(columns={"estimate": difference})
                 tables[file] = (contrast, renamed[["label", difference, *OF_EFFECTS[3:]]])
+    folder.mkdir(exist_ok=True)
     for name, (full, in_latex) in tables.items():
         write_table(full, folder / f"{name}.csv")
         write_table(in_latex, folder / f"{name}.tex")
@@ -101,15 +112,27 @@ def _covariates(table: Any) -> Any:
     pandas = import_optional("pandas", "annealvi paper")
     frame = pandas.DataFrame({} if table is None else dict(table)).replace("", None)
     for name in frame:
-        with suppress(ValueError, TypeError):
-            frame[name] = pandas.to_numeric(frame[name])
+        if not all(isinstance(value, str | None) for value in frame[name]):
+            continue
+        numbers, is_odd = numbers_in(frame[name], pandas)
+        if numbers is not None:
+            frame[name] = numbers
+        if is_odd:
+            warn_user(
+                f"The column {name!r} is read as numbers, with {numbers.isna().sum()} missing "
+                "values such as NA, or with commas before decimals."
+            )
     return frame
 
 
 def _across(shares: Any, names: Any) -> Any:
-    """Transpose shares to a row for each topic if there are more topics than groups."""
-    if len(shares) >= shares.shape[1] - 1:
-        return shares
+    """Transpose shares to a row for each topic if there are more topics than groups.
+
+    In more rows than columns of groups or periods, the shares of the largest topics are shown.
+    """
+    if len(shares) > N_COLUMNS or len(shares) >= shares.shape[1] - 1:
+        order = np.argsort(-shares.iloc[:, 1:].mean().to_numpy(), kind="stable")
+        return shares.iloc[:, [0, *sorted(order[:N_COLUMNS] + 1)]]
     counts = shares["n_documents"]
     heads = [f"{name} ({n:,})" for name, n in zip(names, counts, strict=True)]
     return shares.drop(columns="n_documents").set_axis(heads).T.rename_axis("label")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import GzipFile
 from pathlib import Path
@@ -32,6 +33,11 @@ MATRIX = "matrix.mtx"
 BARCODE = re.compile("[ACGT]{10}")
 REGION = re.compile(r"chr\w+[:_-]\d+")
 LOOKED_AT = 200
+#: The endings of HDF5 files: of AnnData and of Cell Ranger.
+HDF5 = (".h5ad", ".h5")
+#: The kind of features that is read if there are several, and the column of an AnnData with kinds.
+GENES = "Gene Expression"
+KINDS = "feature_types"
 #: The number of entries that are read from a .h5ad file at a time.
 ENTRIES = 1 << 20
 #: The name of the counts in the attribute `raw` of an AnnData, which can have other genes than X.
@@ -91,9 +97,14 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
           folder, if they exist: ``features.tsv``, ``genes.tsv`` or ``peaks.bed``, and
           ``barcodes.tsv``.  If the name of the matrix has a prefix before ``matrix.mtx``, these
           files must have the same prefix;
-        - a folder of 10x Genomics with these files.
+        - a folder of 10x Genomics with these files;
 
-        A .mtx matrix with features as rows, the format of 10x Genomics, is transposed.
+        - a .h5 file of Cell Ranger, such as ``filtered_feature_bc_matrix.h5``.  Reading it requires
+          h5py.
+
+        A .mtx matrix with features as rows, the format of 10x Genomics, is transposed.  If a file
+        of 10x Genomics or Cell Ranger has features of several kinds, such as genes, peaks and
+        antibodies, only genes are read.
     layer : str, default=None
         Which part of an AnnData or a .h5ad file contains the counts: the name of a layer, ``"raw"``
         for the attribute `raw`, or None for the attribute `X`.
@@ -162,14 +173,14 @@ def _is_hdf5(path: Path) -> bool:
     if path.is_dir():
         return False
     with path.open("rb") as file:
-        return path.suffix == ".h5ad" or file.read(4) == b"\x89HDF"
+        return path.suffix in HDF5 or file.read(4) == b"\x89HDF"
 
 
 def has_names(path: Path) -> bool:
     """Whether `read_cells` can read a path: a .h5ad or .mtx file, or a folder of 10x Genomics."""
     if path.is_dir():
         return not (path / DESCRIPTION).exists() and _there(path / MATRIX) is not None
-    return path.suffix == ".h5ad" or path.name.removesuffix(".gz").endswith(".mtx")
+    return path.suffix in HDF5 or path.name.removesuffix(".gz").endswith(".mtx")
 
 
 def unique(names: Iterable[str]) -> NDArray:
@@ -222,20 +233,29 @@ def _of_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
     X = adata.layers.get(layer) if layered else getattr(place, "X", None)
     if X is None:
         raise _no_layer(layer, adata.layers, adata.raw is not None)
+    _check_kinds(adata.var)
     return check_counts(check_csr(X)), features, adata.obs_names, dict(adata.obs.items())
 
 
 def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
-    h5py = import_optional("h5py", "Reading a .h5ad file", "anndata")
-    io = import_optional("anndata.io", "Reading a .h5ad file", "h5py")
+    h5py = import_optional("h5py", f"Reading a {path.suffix} file")
     with naming(path, "AnnData"), h5py.File(path) as file:
+        for group in file.values():
+            if isinstance(group, h5py.Group) and {"barcodes", "indptr"} <= group.keys():
+                return _of_cell_ranger(group, layer)
+        if "obs" not in file:
+            raise ValueError("it is no AnnData, and was not written by Cell Ranger.")
+        io = import_optional("anndata.io", "Reading a .h5ad file", "h5py")
+        if isinstance(file["obs"], h5py.Dataset):  # by anndata before 0.7
+            return _of_anndata(_of_old_anndata(path), layer)
         layers = file.get("layers", {})
         is_raw = layer == RAW and layer not in layers
         place = "raw/X" if is_raw else "X" if layer is None else f"layers/{layer}"
-        if place not in file or "obs" not in file:
+        if place not in file:
             raise _no_layer(layer, layers, "raw" in file)
         obs = io.read_elem(file["obs"])
         var = io.read_elem(file["raw/var" if is_raw else "var"])
+        _check_kinds(var)
         is_group = isinstance(file[place], h5py.Group)
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
@@ -247,6 +267,57 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
                 f"counts of shape {X.shape} do not match {len(obs)} cells and {len(var)} features."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
+
+
+def _of_old_anndata(path: Path) -> Any:
+    anndata = import_optional("anndata", "Reading a .h5ad file")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the old format
+        try:
+            return anndata.read_h5ad(path)
+        except Exception as error:  # of h5py, NumPy or pandas
+            raise ValueError(
+                "it was written by an old anndata, before 0.7. Read it with an anndata that can, "
+                f"write it again, and pass the new file. Got {type(error).__name__}: {error}"
+            ) from error
+
+
+def _of_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
+    """Return counts, features and cells of a group of an .h5 file that Cell Ranger has written."""
+    if layer is not None:
+        raise BadParameter("layer", "None for a file of Cell Ranger", layer)
+    features = group.get("features", {"name": group.get("gene_names")})
+    # features are rows and compressed by column, so that the same arrays have cells as rows
+    arrays = tuple(group[name][:] for name in ("data", "indices", "indptr"))
+    X = check_csr(sparse.csr_matrix(arrays, shape=tuple(group["shape"][:])[::-1]))
+    kinds = features["feature_type"].asstr()[:] if "feature_type" in features else ()
+    X, names = _of_one_kind(check_counts(X), features["name"].asstr()[:], kinds)
+    return X, names, group["barcodes"].asstr()[:], {}
+
+
+def _check_kinds(var: Any) -> None:
+    """Warn if the columns of an AnnData are features of several kinds."""
+    kinds = [] if KINDS not in var else list(map(str, dict.fromkeys(var[KINDS])))
+    if len(kinds) > 1:
+        warn_user(
+            f"The features are of several kinds: {', '.join(kinds)}. To fit one of them, pass "
+            f"adata[:, adata.var[{KINDS!r}] == {kinds[0]!r}]."
+        )
+
+
+def _of_one_kind(X: sparse.csr_matrix, features: Any, kinds: Iterable[str]) -> tuple[Any, Any]:
+    """Return the genes if there are features of several kinds, and say what is left out."""
+    n_features = Counter(kinds)
+    if len(n_features) < 2:
+        return X, features
+    kept = GENES if GENES in n_features else max(n_features, key=n_features.__getitem__)
+    warn_user(
+        "The features are of several kinds: "
+        f"{', '.join(f'{kind} ({n:,})' for kind, n in n_features.items())}. Only {kept} is read. "
+        "To fit another kind, pass an AnnData with its columns."
+    )
+    columns = np.flatnonzero([kind == kept for kind in kinds])
+    return X[:, columns], [features[column] for column in columns]
 
 
 def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
@@ -281,8 +352,8 @@ def _there(path: Path) -> Path | None:
     return path if path.is_file() else packed if packed.is_file() else None
 
 
-def _names_beside(path: Path, kinds: Iterable[str]) -> list[str] | None:
-    """Read names from the first file of `kinds` that exists in the folder of a matrix."""
+def _rows_beside(path: Path, kinds: Iterable[str]) -> list[list[str]] | None:
+    """Read the rows of the first file of `kinds` that exists in the folder of a matrix."""
     start = path.name.removesuffix(".gz").removesuffix(MATRIX)
     start = "" if start.endswith(".mtx") else start
     file = next(filter(None, (_there(path.with_name(start + kind)) for kind in kinds)), None)
@@ -290,9 +361,14 @@ def _names_beside(path: Path, kinds: Iterable[str]) -> list[str] | None:
         return None
     with opened(file, "names") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
-    if ".bed" in file.suffixes:
-        return [f"{row[0]}:{row[1]}-{row[2]}" for row in rows]
-    return [row[min(1, len(row) - 1)] for row in rows]  # the first column may be an identifier
+        if ".bed" in file.suffixes:
+            return [[f"{row[0]}:{row[1]}-{row[2]}"] for row in rows]
+    return rows
+
+
+def _names_in(rows: list[list[str]] | None) -> list[str] | None:
+    """Return the names in rows; the first of several columns contains identifiers."""
+    return None if rows is None else [row[min(1, len(row) - 1)] for row in rows]
 
 
 def _of_mtx(path: Path) -> tuple[Any, ...]:
@@ -303,8 +379,9 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
         # a path, because SciPy ends the process if a file opened by Python is damaged
         source = stream if isinstance(stream, GzipFile) else path
         X = check_counts(sparse.csr_matrix(mmread(source), dtype=np.float64))
-    features = _names_beside(path, FEATURES)
-    documents = _names_beside(path, BARCODES)
+    rows = _rows_beside(path, FEATURES)
+    features = _names_in(rows)
+    documents = _names_in(_rows_beside(path, BARCODES))
     shape = [None if names is None else len(names) for names in (documents, features)]
     as_it_is, transposed = (
         all(known in (None, n) for known, n in zip(shape, sides, strict=True))
@@ -317,4 +394,6 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
         X = sparse.csr_matrix(X.T)
+    if rows and all(len(row) > 2 for row in rows):
+        X, features = _of_one_kind(X, features, [row[2] for row in rows])
     return X, features, documents, {}

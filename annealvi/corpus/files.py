@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -23,6 +24,8 @@ from annealvi.matrices import sound_csr
 MOST_GAPS = 10**7
 #: The first bytes of a file that is compressed by gzip.
 GZIP = b"\x1f\x8b"
+#: A line of LDA-C: the number of words, and pairs of a word and its count.
+LDA_C = re.compile(rb"\d+(?: \d+:[+\-\d.eEinfaN]+)*")
 #: The number of lines that are parsed at a time in files with a line for each entry.
 LINES = 1 << 20
 
@@ -37,8 +40,10 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
     except Exception as error:  # each parser and each compression has its own errors
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
-        lines = (str(error).strip() or type(error).__name__).splitlines()
-        raise ValueError(f"{os.fspath(path)!r} cannot be read as {kind}: {lines[0]}") from error
+        raise ValueError(
+            f"{os.fspath(path)!r} cannot be read as {kind}: "
+            f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
+        ) from error
 
 
 @contextmanager
@@ -186,11 +191,13 @@ def triples(
     lines = (line for line in stream if line.strip())
     n_read = 0
     while chunk := list(islice(lines, LINES)):
+        for number, line in enumerate(chunk, start=n_read + 1):
+            if len(line.split()) != 3:
+                raise ValueError(
+                    "each line must be three numbers (document, word, count). "
+                    f"Got {line.decode(errors='replace').strip()!r} in the line of entry {number}."
+                )
         entries = np.loadtxt(chunk, comments=None, ndmin=2)
-        if entries.shape[1] != 3:
-            raise ValueError(
-                f"each line must be three numbers (document, word, count). Got {entries.shape[1]}."
-            )
         for what, numbers, size in zip(("Documents", "Words"), entries.T, shape, strict=False):
             wrong = ~((numbers >= 1) & (numbers <= size) & (numbers == np.floor(numbers)))
             if wrong.any():
@@ -256,18 +263,21 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
 
 def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
     # the format of SVMlight is similar: words are sorted, and a target replaces the number of words
-    lines = (line.split() for line in content.split(b"\n"))
+    lines = [line.split() for line in content.split(b"\n")]
+    for number, line in enumerate(filter(None, lines), start=first):
+        if not LDA_C.fullmatch(b" ".join(line)):
+            raise ValueError(
+                f"the line of document {number} must be a number and pairs word:count. "
+                f"Got {b' '.join(line)[:80].decode(errors='replace')!r}."
+            )
     sorted_lines = [b" ".join([*line[:1], *sorted(line[1:], key=_word)]) for line in lines]
     X, n_different = load_svmlight_file(
         io.BytesIO(b"\n".join(sorted_lines)), n_features=n_words, zero_based=True, dtype=np.float64
     )
-    wrong = np.flatnonzero(np.diff(X.indptr) != n_different)
-    if len(wrong):
-        row = int(wrong[0])
-        n_words_of_row = X.indptr[row + 1] - X.indptr[row]
+    for row in np.flatnonzero(np.diff(X.indptr) != n_different).tolist():
         raise ValueError(
             f"the line of document {first + row} begins with {n_different[row]:g}, so it must have "
-            f"{n_different[row]:g} different words. Got {n_words_of_row} words."
+            f"{n_different[row]:g} different words. Got {X.indptr[row + 1] - X.indptr[row]} words."
         )
     return check_counts(sparse.csr_matrix(X))
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import IO
+from collections import Counter
+from collections.abc import Callable
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from annealvi.corpus.files import check_gaps, opened, read_lines
+from annealvi.corpus.files import check_gaps, opened
 from annealvi.exceptions import warn_user
 
 
@@ -60,9 +62,13 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         tokens = []
         for number, line in enumerate(stream, start=4):
             if line.strip():
-                tokens.append((line.split(b" ", 1)[0], *line.rsplit(b" ", 3)[1:]))
-                if len(line.split()) < 6:
-                    raise ValueError(f"line {number} must have six parts. Got {line.decode()!r}.")
+                cells = [line.split(b" ", 1)[0], *line.strip().rsplit(b" ", 3)[1:]]
+                if len(line.split()) < 6 or not b"".join([*cells[:2], cells[3]]).isdigit():
+                    raise ValueError(
+                        f"line {number} must have six parts, of which all but the source and the "
+                        f"type are numbers. Got {line.decode(errors='replace')!r}."
+                    )
+                tokens.append(cells)
         if not tokens:
             raise ValueError("the file contains no words.")
         numbers = np.array([(doc, word, topic) for doc, word, _, topic in tokens], dtype=np.int64)
@@ -109,13 +115,13 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
         If the file does not have MALLET's format for word weights.
     """
     with opened(path, "topic-word weights of MALLET") as stream:
-        rows = [line.split("\t") for line in read_lines(stream)]
-        n_topics = int(rows[-1][0]) + 1 if rows else 1
+        rows = _parsed(_rows(stream), lambda row: (int(row[0]), row[1], float(row[2])))
+        n_topics = rows[-1][0] + 1 if rows else 1
         words = [row[1] for row in rows[: len(rows) // n_topics]]
-        pairs = ([str(topic), word] for topic in range(n_topics) for word in dict.fromkeys(words))
+        pairs = ((topic, word) for topic in range(n_topics) for word in dict.fromkeys(words))
         if not words or [row[:2] for row in rows] != list(pairs):
             raise ValueError("it must list the weights of all words in topic 0, then topic 1, etc.")
-        components = np.array([float(row[2]) for row in rows]).reshape(n_topics, -1)
+        components = np.array([row[2] for row in rows]).reshape(n_topics, -1)
         if not np.all((components > 0) & np.isfinite(components)):
             raise ValueError("weights must be positive and finite.")
     return Bunch(components=components, feature_names=np.array(words, dtype=object))
@@ -144,40 +150,72 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
         If the file does not have MALLET's format for topic proportions.
     """
     with opened(path, "document topics of MALLET") as stream:
-        rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
-        if not any(row[2:] for row in rows):
+        rows = {number: row for number, row in _rows(stream).items() if row[0][:1] != "#"}
+        if not any(row[2:] for row in rows.values()):
             raise ValueError("the file contains no documents.")
-        in_pairs = all(cell.isdigit() for row in rows for cell in row[2::2])
-        values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
-        if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
-            raise ValueError(
-                "each document must have proportions that sum to 1, or pairs of a topic's number "
-                "and its proportion."
-            )
+        n_in_pairs = sum(all(cell.isdigit() for cell in row[2::2]) for row in rows.values())
+        if 2 * n_in_pairs > len(rows):
+            values = _of_pairs(rows)
+        else:
+            (n_cells, _), *_ = Counter(map(len, rows.values())).most_common(1)
+            values = np.array(_parsed(rows, lambda row: _proportions(row, n_cells - 2)))
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
             f"The file {os.fspath(path)!r} was written with a threshold. Shares below it are "
             f"read as 0, and the number of topics is assumed to be {values.shape[1]}, because "
             f"{values.shape[1] - 1} is the largest topic number in the file."
         )
-    return Bunch(doc_topic=values, names=[row[1] for row in rows])
+    return Bunch(doc_topic=values, names=[row[1] for row in rows.values()])
 
 
-def _of_pairs(rows: list[list[str]]) -> NDArray[np.float64]:
+def _proportions(row: list[str], n_topics: int) -> list[float]:
+    proportions = [float(cell) for cell in row[2:]]
+    if len(proportions) != n_topics or not np.isclose(sum(proportions), 1, atol=1e-3):
+        raise ValueError(
+            f"{n_topics} proportions that sum to 1, or pairs of a topic's number and its proportion"
+        )
+    return proportions
+
+
+def _pairs(row: list[str]) -> dict[int, float]:
+    topics = list(map(int, row[2::2]))
+    shares = list(map(float, row[3::2]))
+    if len(topics) != len(shares) or len(set(topics)) < len(topics) or sum(shares) > 1.001:
+        raise ValueError(
+            "pairs of a topic and its proportion. All topics must differ, and the proportions must "
+            "sum to at most 1"
+        )
+    return dict(zip(topics, shares, strict=True))
+
+
+def _of_pairs(rows: dict[int, list[str]]) -> NDArray[np.float64]:
     """Parse proportions of documents, in pairs of a topic's number and its proportion."""
-    n_topics = 1 + max(int(topic) for row in rows for topic in row[2::2])
-    n_topics = check_gaps(n_topics - 1, sum(map(len, rows)), "topic numbers")
+    documents = _parsed(rows, _pairs)
+    largest = max(topic for shares in documents for topic in shares)
+    n_topics = check_gaps(largest, sum(map(len, rows.values())), "topic numbers")
     values = np.zeros((len(rows), n_topics))
-    for proportions, (number, name, *cells) in zip(values, rows, strict=True):
-        topics = list(map(int, cells[::2]))
-        shares = np.array(cells[1::2], dtype=np.float64)
-        if len(topics) != len(shares) or len(set(topics)) < len(topics) or shares.sum() > 1.001:
-            raise ValueError(
-                f"document {number}, {name!r}, must contain pairs of a topic and its proportion. "
-                "All topics must differ, and the proportions must sum to at most 1."
-            )
-        proportions[topics] = shares
+    for proportions, shares in zip(values, documents, strict=True):
+        proportions[list(shares)] = list(shares.values())
     return values
+
+
+def _rows(stream: IO[bytes]) -> dict[int, list[str]]:
+    """Return the cells of each line that is not empty, by the number of the line."""
+    lines = enumerate(stream.read().decode("utf-8-sig").split("\n"), start=1)
+    return {number: line.rstrip().split("\t") for number, line in lines if line.strip()}
+
+
+def _parsed(rows: dict[int, list[str]], parse: Callable[[list[str]], Any]) -> list[Any]:
+    """Parse the cells of all lines; an error names the line."""
+    parsed = []
+    for number, row in rows.items():
+        try:
+            parsed.append(parse(row))
+        except (ValueError, IndexError) as error:
+            raise ValueError(
+                f"line {number}, {' '.join(row)[:80]!r}, has a missing or a wrong cell: {error}."
+            ) from error
+    return parsed
 
 
 def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
@@ -202,12 +240,11 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
         If the file does not have MALLET's format for topic keys.
     """
     with opened(path, "topic keys of MALLET") as stream:
-        rows = [line.split("\t") for line in read_lines(stream)]
-        if not rows or any(int(row[0]) != number for number, row in enumerate(rows)):
+        rows = _parsed(_rows(stream), lambda row: (int(row[0]), float(row[1]), row[2].split()))
+        if not rows or any(row[0] != number for number, row in enumerate(rows)):
             raise ValueError("its lines must begin with the topic numbers 0, 1, 2, etc.")
-        prior = np.array([float(row[1]) for row in rows])
-        words = [row[2].split() for row in rows]
-    return Bunch(words=words, doc_topic_prior=prior)
+    _, prior, words = zip(*rows, strict=True)
+    return Bunch(words=list(words), doc_topic_prior=np.array(prior))
 
 
 def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealvi.checks import COUNT, validated
 from annealvi.corpus.files import matrix_of, opened, parse_lda_c, read_header, triples
 from annealvi.corpus.gensim import counts_of, words_of
+from annealvi.exceptions import warn_user
 
 Blocks = Iterator[sparse.csr_matrix]
 #: The default number of documents in a block.
@@ -233,7 +234,7 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
         raise TypeError("'documents' must be an iterable of texts. Got a single text.")
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
-    for chunk in _chunks(documents, block_size, "documents"):
+    for number, chunk in enumerate(_chunks(documents, block_size, "documents")):
         try:
             counts = vectorizer.transform(chunk)
         except AttributeError as error:  # raised by a text that is not a str
@@ -241,7 +242,13 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
                 "The items of 'documents' must be objects that the vectorizer accepts. "
                 f"Got {', '.join(sorted({type(text).__name__ for text in chunk}))}."
             ) from error
-        yield sparse.csr_matrix(counts)
+        X = sparse.csr_matrix(counts)
+        if not X.data.any():
+            warn_user(
+                f"Block {number} of 'documents' contains no word of the vocabulary, from document "
+                f"{number * block_size} to {number * block_size + len(chunk) - 1}."
+            )
+        yield X
 
 
 # ------------------------------------------------------------------------------- blocks

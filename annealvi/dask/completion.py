@@ -19,7 +19,7 @@ from annealvi.scale.engines import Handle
 
 @checked
 def document_completion(
-    estimator: Any,
+    model: Any,
     X: Any,
     *,
     client: Any = None,
@@ -35,7 +35,7 @@ def document_completion(
 
     Parameters
     ----------
-    estimator : fitted topic model
+    model : fitted topic model
         A model of this module, or one that :func:`annealvi.metrics.document_completion` accepts.
     X : dask array, or list of Delayed objects, futures or paths
         Held-out documents.
@@ -58,7 +58,7 @@ def document_completion(
     ValueError
         If no document has two or more words, or if a parameter is not allowed.
     """
-    local = estimator.to_local() if hasattr(estimator, "to_local") else estimator
+    local_model = model.to_local() if hasattr(model, "to_local") else model
     options = dict(temperature=temperature, method=method, doc_topic_prior=doc_topic_prior)
     engine = as_engine(client)
     partitions = Partitions(engine, sources_of(X))
@@ -66,9 +66,10 @@ def document_completion(
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_parts)
 
     def submit() -> list[Handle]:
-        model = engine.put(local)
+        """Start a task for each part of X; called again if workers have died."""
+        shared = engine.put(local_model)  # to the workers
         return [
-            engine.submit(_completion, model, handle, observed, int(seed), options, slot=slot)
+            engine.submit(_completion, shared, handle, observed, int(seed), options, slot=slot)
             for handle, seed, slot in zip(partitions.handles, seeds, partitions.slots, strict=True)
         ]
 
@@ -80,9 +81,12 @@ def _completion(
     model: Any, X: sparse.csr_matrix, observed: float, seed: int, options: dict[str, Any]
 ) -> tuple[float, float]:
     """Return the log-likelihood of the hidden words of a part, and the number of these words."""
+    # with the same seed as below, so that the same words are hidden
     _, hidden = held_out.split_tokens(X, observed=observed, random_state=seed)
     n_words = float(hidden.sum())
     if not n_words:
         return 0.0, 0.0
-    mean = held_out.document_completion(model, X, observed=observed, random_state=seed, **options)
-    return float(mean) * n_words, n_words
+    mean_per_word = held_out.document_completion(
+        model, X, observed=observed, random_state=seed, **options
+    )
+    return float(mean_per_word) * n_words, n_words

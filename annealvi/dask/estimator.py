@@ -30,11 +30,13 @@ from annealvi.scale.engines import SerialEngine
 from annealvi.threads import reading
 
 #: Default numbers of documents in a shard, and in a minibatch of a large corpus.
-SHARD, BATCH = 4096, 65_536
+SHARD = 4096
+BATCH = 65_536
 #: Parameters that annealvi.TemperedLDA does not have.
 OWN = ("client", "checkpoint", "shard_size")
 #: The approximate minimum numbers of steps of a pass, and of a fit.
-LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
+LEAST_OF_PASS = 8
+LEAST_OF_FIT = 30
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -125,11 +127,13 @@ class TemperedLDA(LocalLDA):
         prepared: Any = self._prepare_in_memory
         if are_partitions(X):
             if self.validation_fraction is not None:
-                hint = (
+                raise BadParameter(
+                    "validation_fraction",
+                    "None",
+                    self.validation_fraction,
                     "Documents on workers cannot be held out. Exclude some documents from X, and "
-                    "score them with annealvi.dask.document_completion."
+                    "score them with annealvi.dask.document_completion.",
                 )
-                raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
             prepared = partial(self._prepare, as_engine(self.client))
         self._fit(X, y, resume=resume, prepared=prepared, others=others)
         return self
@@ -149,8 +153,12 @@ class TemperedLDA(LocalLDA):
             If X consists of parts on workers.
         """
         if are_partitions(X):
-            hint = "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus."
-            raise BadParameter("X", "a matrix in memory", X, hint)
+            raise BadParameter(
+                "X",
+                "a matrix in memory",
+                X,
+                "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus.",
+            )
         return super().partial_fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
@@ -193,7 +201,9 @@ class TemperedLDA(LocalLDA):
             return super().transform(X, **options)
         check_is_fitted(self)
         dtype = X.dtype if is_array(X) and X.dtype == np.float32 else np.float64
-        return self._lazily("transform", X, (self._n_features_out,), dtype, options)
+        return self._lazily(
+            "transform", X, width=(self._n_features_out,), dtype=dtype, options=options
+        )
 
     @checked
     def predict(self, X: Any) -> Any:
@@ -211,7 +221,7 @@ class TemperedLDA(LocalLDA):
         if not are_partitions(X):
             return super().predict(X)
         check_is_fitted(self)
-        return self._lazily("predict", X, (), np.int64, {})
+        return self._lazily("predict", X, width=(), dtype=np.int64, options={})
 
     @checked
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
@@ -245,6 +255,7 @@ class TemperedLDA(LocalLDA):
             return super().perplexity(X, sub_sampling)
         check_is_fitted(self)
         check_flag(sub_sampling, "sub_sampling")
+        # the number of documents of which X is a sample
         population = float(self.total_samples) if sub_sampling else None
         with reading(self):
             documents = self._documents(X)
@@ -262,9 +273,9 @@ class TemperedLDA(LocalLDA):
         -------
         annealvi.TemperedLDA
         """
-        given = self.get_params(deep=False)
-        local = LocalLDA(**{name: value for name, value in given.items() if name not in OWN})
-        for name in [name for name in vars(self) if name not in given]:
+        parameters = self.get_params(deep=False)
+        local = LocalLDA(**{name: value for name, value in parameters.items() if name not in OWN})
+        for name in [name for name in vars(self) if name not in parameters]:
             value = getattr(self, name)
             # a copy of the state, so that both estimators can be fitted further
             setattr(local, name, copy.copy(value) if name == "_state" else value)
@@ -273,26 +284,31 @@ class TemperedLDA(LocalLDA):
     # ----------------------------------------------------------------- details
 
     def _lazily(self, method: str, X: Any, width: tuple, dtype: Any, options: dict) -> Any:
-        """Apply a method of annealvi.TemperedLDA to each partition, lazily."""
+        """Apply a method of annealvi.TemperedLDA to each partition, lazily.
+
+        `width` is the shape of the result of one document.
+        """
         import dask
 
         model = dask.delayed(self.to_local())
-        parts = [dask.delayed(_call)(model, method, one, options) for one in sources_of(X)]
+        delayed_results = [
+            dask.delayed(_call)(model, method, source, options) for source in sources_of(X)
+        ]
         if not is_array(X):
-            return parts
+            return delayed_results
         import dask.array
 
         return dask.array.concatenate(
             [
-                dask.array.from_delayed(part, (n, *width), dtype=np.dtype(dtype))
-                for part, n in zip(parts, X.chunks[0], strict=True)
+                dask.array.from_delayed(delayed_result, (n, *width), dtype=np.dtype(dtype))
+                for delayed_result, n in zip(delayed_results, X.chunks[0], strict=True)
             ]
         )
 
     def _prepare_in_memory(self, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check documents in memory, which this process fits in the same shards as workers."""
-        X, shown, parameters = prepare(columns, X)
-        return X, shown, {**parameters, **sizes(parameters, X.shape[0])}
+        X, data_for_callbacks, parameters = prepare(columns, X)
+        return X, data_for_callbacks, {**parameters, **sizes(parameters, X.shape[0])}
 
     def _prepare(self, engine: SerialEngine, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check the partitions on the workers, and divide them into shards."""
@@ -306,11 +322,12 @@ class TemperedLDA(LocalLDA):
     def _sharded(
         self, partitions: Partitions, dtype: np.dtype, parameters: Mapping[str, Any]
     ) -> ShardedCorpus:
+        """Check that counts fit in `dtype`; divide the partitions into shards."""
         check_fits(partitions, dtype)
-        size = int(parameters["shard_size"])
-        shards_per_batch = max(1, int(parameters["batch_size"]) // size)
+        shard_size = int(parameters["shard_size"])
+        shards_per_batch = max(1, int(parameters["batch_size"]) // shard_size)
         threads = None if self.n_jobs is None else n_threads(self.n_jobs)
-        return ShardedCorpus(partitions, dtype, size, shards_per_batch, threads)
+        return ShardedCorpus(partitions, dtype, shard_size, shards_per_batch, n_threads=threads)
 
     def _documents(self, X: Any) -> ShardedCorpus:
         """Return the documents of X as a corpus for a method of the fitted estimator."""
@@ -323,15 +340,16 @@ class TemperedLDA(LocalLDA):
 
 def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
     """Return the sizes of shards and minibatches, computed from the corpus if they are None."""
-    shard, batch = parameters["shard_size"], parameters["batch_size"]
+    shard = parameters["shard_size"]
+    batch = parameters["batch_size"]
     size = SHARD if shard is None else int(shard)
     if batch is None:
         n_passes = passes(n_samples) if parameters["max_iter"] is None else parameters["max_iter"]
-        least = max(LEAST_OF_PASS, -(-LEAST_OF_FIT // max(1, int(n_passes))))
-        wanted = min(BATCH, max(1, n_samples // least))
+        least_steps = max(LEAST_OF_PASS, -(-LEAST_OF_FIT // max(1, int(n_passes))))
+        target_batch = min(BATCH, max(1, n_samples // least_steps))
         if shard is None:
-            size = min(size, wanted)
-        batch = max(1, wanted // size) * size
+            size = min(size, target_batch)
+        batch = max(1, target_batch // size) * size
     elif shard is None:
         size = next(size for size in range(min(size, int(batch)), 0, -1) if not int(batch) % size)
     if int(batch) % size:
@@ -369,16 +387,22 @@ def document_order(
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
     constraints = {name: TemperedLDA._parameter_constraints[name] for name in options}
     validate_parameter_constraints(constraints, options, "document_order")
-    found = as_array(lengths)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:
+    lengths_array = as_array(lengths)
+    if (
+        lengths_array.ndim != 1
+        or lengths_array.dtype.kind not in "iu"
+        or not lengths_array.size
+        or lengths_array.min() < 0
+    ):
         raise BadParameter("lengths", "a sequence of ints of at least 0", lengths)
-    given = sizes(options, int(found.sum()))
-    n_shards = given["batch_size"] // given["shard_size"]
-    shards = minibatch_order(found.tolist(), given["shard_size"], n_shards)
-    return numbers_of(shards, found.tolist())
+    chosen_sizes = sizes(options, int(lengths_array.sum()))
+    n_shards = chosen_sizes["batch_size"] // chosen_sizes["shard_size"]
+    shards = minibatch_order(lengths_array.tolist(), chosen_sizes["shard_size"], n_shards)
+    return numbers_of(shards, lengths_array.tolist())
 
 
 def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:
+    """Apply a method of a model to a partition, which may be a path; runs on a worker."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
     return getattr(model, method)(source, **options)

@@ -18,6 +18,7 @@ def as_engine(client: Any) -> SerialEngine:
 
 
 def is_array(X: Any) -> bool:
+    """Whether X is a dask array, without an import of Dask."""
     return type(X).__module__.startswith("dask.array")
 
 
@@ -46,10 +47,11 @@ def sources_of(X: Any) -> list[Any]:
     return list(X)
 
 
-def _is_source(one: Any) -> bool:
-    if isinstance(one, str | os.PathLike):
+def _is_source(item: Any) -> bool:
+    """Whether an item of a list is a path, a delayed block or a future of Dask."""
+    if isinstance(item, str | os.PathLike):
         return True
-    module = type(one).__module__
+    module = type(item).__module__
     if module.startswith("distributed."):
-        return isinstance(one, import_optional("distributed", "annealvi.dask", "dask").Future)
+        return isinstance(item, import_optional("distributed", "annealvi.dask", "dask").Future)
     return module.startswith("dask.delayed")

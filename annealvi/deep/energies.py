@@ -83,6 +83,7 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
         raise ValueError(f"Energy ({energy.name}) has no separate modes to count.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
+    # of shape (..., n, n_modes): whether each draw is near each mode
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach
     return (near.to(z.dtype).mean(dim=-2) >= share * weights).sum(dim=-1)
 
@@ -93,6 +94,7 @@ def _square(x: Tensor, scale: float) -> Tensor:
 
 
 def _arcs(z: Tensor) -> Tensor:
+    """Return log f of density (a), two arcs of a ring of radius 2."""
     x = z[..., 0]
     # vector_norm has gradient 0 at the origin, where the square root of squares would give NaN
     ring = _square(torch.linalg.vector_norm(z, dim=-1) - 2.0, 0.4)
@@ -100,6 +102,7 @@ def _arcs(z: Tensor) -> Tensor:
 
 
 def _three_arcs(z: Tensor) -> Tensor:
+    """Return log f of density (b), three arcs of a ring."""
     x, y = z.unbind(-1)
     ring = _square((z**2).sum(dim=-1) / 4 - 2.0, 0.5)
     arcs = (_square(x - 2.0, 0.6), _square(torch.sin(x), 0.5), _square(x + y + 2.5, 0.6))
@@ -107,6 +110,7 @@ def _three_arcs(z: Tensor) -> Tensor:
 
 
 def _ellipse(z: Tensor) -> Tensor:
+    """Return log f of density (c), an ellipse."""
     scale = torch.tensor([1.0, math.sqrt(0.5)], dtype=z.dtype, device=z.device)
     return -((2.0 - torch.linalg.vector_norm(z * scale, dim=-1)) ** 2)
 
@@ -117,6 +121,7 @@ _VARIANCE = 0.2
 
 
 def _four_modes(z: Tensor) -> Tensor:
+    """Return log f of density (d), a mixture of four Gaussians with equal variances."""
     means = torch.tensor(_MODES, dtype=z.dtype, device=z.device)
     weights = torch.tensor(_WEIGHTS, dtype=z.dtype, device=z.device)
     squares = ((z.unsqueeze(-2) - means) ** 2).sum(dim=-1)
@@ -125,10 +130,12 @@ def _four_modes(z: Tensor) -> Tensor:
 
 
 def _wave(z: Tensor) -> Tensor:
+    """Return log f of density (e), a wave."""
     return _square(_above_sine(z), 0.4) - 0.1 * z[..., 0] ** 2
 
 
 def _split_wave(z: Tensor) -> Tensor:
+    """Return log f of density (f), a wave that splits into two branches near x = 2."""
     x = z[..., 0]
     above = _above_sine(z)
     below = above + 3.0 * torch.exp(-0.5 * (x - 2.0) ** 2)

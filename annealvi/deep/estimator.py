@@ -94,6 +94,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         """Return a network on the CPU.  X is None if its weights will be replaced."""
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+        """Return the optimiser of a fit; some models override it."""
         return torch.optim.Adam(parameters, lr=float(self.learning_rate), eps=EPSILON, fused=True)
 
     # ---------------------------------------------------------------- the fit
@@ -102,7 +103,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         self,
         X: Any,  # ndarray or CSR matrix, float32; None for a density
         objective: Callable[[Any, Any, Noise], Objective],  # takes the network, as_rows(X), noise
-        keep: Callable[[], None],  # called before an error after which the fitted state is kept
+        keep_state: Callable[[], None],  # called if the state is to survive the error that follows
         resume: str | os.PathLike | None,
         *,
         penalty: RunningPenalty | None = None,
@@ -110,14 +111,17 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     ) -> Self:
         """Train a new network, or continue the training of a saved one."""
         device = as_device(self.device)
-        others: tuple[Any, ...] = (ProgressBar(),) if self.verbose else ()
+        more_callbacks: tuple[Any, ...] = (ProgressBar(),) if self.verbose else ()
         if "_skl_callbacks" in vars(self):  # scikit-learn's own, set by `set_callbacks`
-            others += (Tasks(self, self._init_callback_context, *X_and_y, self._fit_so_far),)
-        callbacks = Callbacks(self.callback, self, others)
+            tasks = Tasks(self, self._init_callback_context, *X_and_y, self._fit_so_far)
+            more_callbacks += (tasks,)
+        callbacks = Callbacks(self.callback, self, more_callbacks)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         description = self._describe(X, penalty)
+        # read before self is changed, so that an unusable file changes nothing
         state = None if resume is None else self._read_state(resume, description)
-        # PyTorch's global generator, which the user may use, is restored afterwards
+        # PyTorch's global generator, which the user may use, is restored afterwards; the lock on
+        # the class lets one thread at a time seed it
         with writing(DeepEstimator), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = self._network(description, X)
@@ -131,17 +135,18 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
             int(self.batch_size),
             penalty,
         )
-        minimised = objective(network, None if X is None else as_rows(X, device), noise)
+        loss_of_step = objective(network, None if X is None else as_rows(X, device), noise)
         if state is not None:
             trainer.load_state_dict(state)
         self._description = description
         self._trainer = trainer
         self.network_: Any = network
-        until = int(self.max_iter)
-        done = trainer.monitor.step
-        elbo = math.nan
+        n_steps = int(self.max_iter)
+        n_done = trainer.monitor.step  # steps that were made before the fit was resumed
+        elbo = math.nan  # of the last step, for callbacks
 
         def after_step(outcome: Outcome) -> None:
+            """Call the callbacks; a StopIteration of a callback ends `trainer.run`."""
             nonlocal elbo
             elbo = float(outcome.elbo.detach())
             callbacks(trainer.monitor)
@@ -152,17 +157,17 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
                     Run(
                         number=0,
                         n_runs=1,
-                        n_done=done,
-                        n_steps=max(until, done),
+                        n_done=n_done,
+                        n_steps=max(n_steps, n_done),
                         steps_per_pass=trainer.steps_per_pass,
                         bound_name="ELBO",
                         bound=lambda: elbo,
                     )
                 )
-                trainer.run(minimised, until, after_step)
+                trainer.run(loss_of_step, until=n_steps, on_step=after_step)
         except BaseException:
-            if trainer.monitor.step:
-                keep()
+            if trainer.monitor.step:  # without a step there is nothing to keep
+                keep_state()
             raise
         return self
 
@@ -174,7 +179,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     # ----------------------------------------------------------------- its state
 
     def _schema(self, **more: Field) -> Schema:
-        """The fields of a file: the network and data that a state belongs to, and `more`."""
+        """Return the fields of a file: the network and data of a state, and the fields `more`."""
         size = Optional(Integer(1))
         text = Optional(Text())
         data: dict[str, Field] = {"n_features": size, "n_samples": size, "X": text}
@@ -188,9 +193,10 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
             description["n_samples"], description["n_features"] = X.shape
             description["X"] = digest(X)
         if penalty is not None:
+            # what is averaged over steps must not change when a fit continues
             averaged = "" if penalty.of_parameters else ", averaged"
             description["proximity"] = penalty.statistic.name + averaged
-        return self._schema().dump(description)
+        return self._schema().dump(description)  # as a file contains it, to compare it with a file
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write the whole state of a fit to a file, so that the fit can be continued.
@@ -212,7 +218,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         file = repr(os.fspath(path))
         owner = type(self).__name__
         tree = read_checkpoint(path, owner)
-        writer = Schema(estimator=Text()).load(tree)["estimator"]
+        writer = Schema(estimator=Text()).load(tree)["estimator"]  # the name of a class
         if writer != owner:
             raise ValueError(f"{file} was written by a {writer:.80}. A {owner} cannot read it.")
         saved = self._schema(training=Tree()).load(tree)
@@ -250,16 +256,17 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
                 tree_path, f"the description of a network ({error})", description
             ) from error
         module = tensors_of(network).load(training.get("module"), "training.module")
+        # with assign=True the tensors of the file replace the network's, which have no memory
         network.load_state_dict(module, assign=True)
         network = network.to(device)
         penalty = None
         if training.get("penalty") is not None:
             # it is not used, and only keeps its memory for a fit that continues
-            penalty = RunningPenalty(ProximityPenalty(), 1)
+            penalty = RunningPenalty(ProximityPenalty(), n_steps=1)
         trainer = Trainer(
             network,
             self._optimiser(network.parameters()),
-            Noise(0, device),
+            Noise(seed=0, device=device),  # the state in the file replaces it
             description["n_samples"],
             int(self.batch_size),
             penalty,
@@ -292,7 +299,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return np.array(self._trainer.monitor.temperature_path)
 
     def _draws(self) -> Noise:
-        """Return a generator of random numbers for a method of the fitted model."""
+        """Return a stream of random numbers for a method, the same in each call if seeded."""
         check_is_fitted(self, "network_")
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         return Noise(seed, self._trainer.noise.device)
@@ -304,6 +311,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     def __getattr__(self, name: str) -> Any:
         """Raise the error for an attribute that is missing; explain if there was no fit."""
         owner = type(self).__name__
+        # called only for missing attributes; names of fitted attributes end with an underscore
         if name.endswith("_") and not name.startswith("_") and "network_" not in vars(self):
             raise AttributeError(f"This {owner} instance is not fitted yet, so it has no {name!r}.")
         raise AttributeError(f"{owner!r} object has no attribute {name!r}")
@@ -312,7 +320,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 # --------------------------------------------------------------------------- models of data
 
 
-#: Called with rows of data, T and the number of steps made; returns the outcome without a penalty.
+#: Called with row numbers, T and the number of steps made; returns the outcome without a penalty.
 Bound = Callable[[Tensor, float, int], Outcome]
 
 
@@ -320,25 +328,28 @@ def penalised(
     network: nn.Module, bound: Bound, temperature: Temperature, penalty: RunningPenalty | None
 ) -> Objective:
     """Return the loss of a model of data: minus its tempered bound, plus the penalty."""
+    # a network for the average of the parameters over past steps, if the penalty needs it
     averaged = copy.deepcopy(network) if penalty is not None and penalty.of_parameters else None
 
     def objective(rows: Tensor, step: int) -> Outcome:
+        """Return the outcome of a step for these rows, with the penalty added to its loss."""
         outcome = bound(rows, 1.0 / temperature.inverse(step), step)
         if penalty is None or outcome.statistic is None:
             return outcome
         value = outcome.statistic(penalty.statistic)
-        past = None
+        past_value = None  # the penalty then uses the average of the statistic itself
         if averaged is not None:
             with torch.no_grad():
-                average = penalty.follow(parameters_to_vector(network.parameters()))
-                start = 0
+                average = penalty.update_average(parameters_to_vector(network.parameters()))
+                start = 0  # of the parameter in the vector `average`
                 for parameter in averaged.parameters():
                     end = start + parameter.numel()
                     # a copy, because products with unaligned views round differently
                     parameter.copy_(average[start:end].view_as(parameter))
                     start = end
-                past = outcome.statistic(penalty.statistic, averaged)
-        cost = penalty(value, step, outcome.elbo.detach() * len(rows), past)
+                past_value = outcome.statistic(penalty.statistic, averaged)
+        # the first ELBO of a whole minibatch is the default magnitude; `elbo` is a mean over rows
+        cost = penalty(value, step, outcome.elbo.detach() * len(rows), past_value)
         return outcome._replace(loss=outcome.loss + cost)
 
     return objective
@@ -393,8 +404,10 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The estimator keeps the last finite state.
         """
-        with writing(self), unchanged_on_error(self) as keep:
-            X_and_y = (X, y)
+        # one thread at a time may fit self; an error restores its attributes, unless `keep_state`
+        # was called before
+        with writing(self), unchanged_on_error(self) as keep_state:
+            X_and_y = (X, y)  # as the user passed them, for scikit-learn's callbacks
             X = self._check_X(X, reset=True)
             temperature = as_temperature(self.temperature)
             proximity = as_penalty(self.proximity, self.STATISTICS)
@@ -407,14 +420,15 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                     "Deep models cannot learn the temperature.",
                 )
             steps_per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
-            planned = temperature.plan(n_steps, steps_per_pass)
+            temperature_of_fit = temperature.plan(n_steps, steps_per_pass)
             penalty = None if proximity is None else proximity.plan(n_steps)
 
             def objective(network: Any, data: Any, noise: Noise) -> Objective:
+                """Return the loss of a step, for a network and the data on its device."""
                 bound = self._bound(network, data, noise)
-                return penalised(network, bound, planned, penalty)
+                return penalised(network, bound, temperature_of_fit, penalty)
 
-            return self._fit(X, objective, keep, resume, penalty=penalty, X_and_y=X_and_y)
+            return self._fit(X, objective, keep_state, resume, penalty=penalty, X_and_y=X_and_y)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Draw data from the fitted model.
@@ -468,7 +482,7 @@ class AmortisedEstimator(DataEstimator):
         ndarray of shape (n_samples, n_components), float32
         """
         check_is_fitted(self)
-        return self._by_blocks(X, 1, self.network_.centre)
+        return self._by_blocks(X, n_draws=1, function=self.network_.centre)
 
     def score_samples(self, X: Any, *, n_draws: int = 100) -> NDArray[np.float64]:
         r"""Return the log-likelihood of each datum, estimated by importance sampling.
@@ -495,28 +509,31 @@ class AmortisedEstimator(DataEstimator):
     def _average(
         self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
-        """Return an average of the log weights for each datum."""
+        """Return for each datum `average` of its log weights, log p(x, z) - log q(z | x)."""
         noise = self._draws()
         n_draws = check_count(n_draws, "n_draws")
 
         def average_of(x: Tensor) -> Tensor:
+            """Return the averages for a block of data, from `n_draws` draws for each datum."""
             log_weights = []
-            for n_done in range(0, n_draws, self.BLOCK):
+            for n_done in range(0, n_draws, self.BLOCK):  # to limit the memory
                 n_block = min(self.BLOCK, n_draws - n_done)
-                log_weights.append(self.network_.log_weights(x, n_block, noise)[1])
+                _, log_weights_of_block = self.network_.log_weights(x, n_block, noise)
+                log_weights.append(log_weights_of_block)
             return average(torch.cat(log_weights))
 
         return self._by_blocks(X, n_draws, average_of).astype(np.float64)
 
     @torch.no_grad()
-    def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], Tensor]) -> NDArray:
-        """Apply a function to the rows of X, one block after another."""
+    def _by_blocks(self, X: Any, n_draws: int, function: Callable[[Tensor], Tensor]) -> NDArray:
+        """Apply a function to the rows of X in blocks, so that a block has about BLOCK draws."""
         device = self._trainer.noise.device
         data = as_rows(self._check_X(X), device)
         blocks = torch.arange(len(data), device=device).split(max(1, self.BLOCK // n_draws))
-        return np.concatenate([numbers(of(data[rows])) for rows in blocks])
+        return np.concatenate([numbers(function(data[rows])) for rows in blocks])
 
     def _check_X(self, X: Any, reset: bool = False) -> Any:
+        """Check X and its values; `reset` sets the number and names of features (in `fit`)."""
         X = check_matrix(X, estimator=self, reset=reset, dtype=np.float32, order="C")
         self._check_values(X.data if sparse.issparse(X) else X)
         return X
@@ -532,9 +549,10 @@ class Widths(Listed):
         super().__init__(Integer(1))
 
     def dump(self, value: Any) -> list[int]:
-        vector = isinstance(value, np.ndarray) and value.ndim == 1
-        several = (vector or isinstance(value, list | tuple | range)) and len(value) > 0
-        if not several or not all(isinstance(n, Integral) and int(n) > 0 for n in value):
+        """Check the parameter `hidden`, and return it as a list of ints for a file."""
+        is_vector = isinstance(value, np.ndarray) and value.ndim == 1
+        has_layers = (is_vector or isinstance(value, list | tuple | range)) and len(value) > 0
+        if not has_layers or not all(isinstance(n, Integral) and int(n) > 0 for n in value):
             raise BadParameter(
                 "hidden", "a sequence of ints in the range [1, inf), one for each layer", value
             )
@@ -550,6 +568,7 @@ def as_device(device: Any) -> torch.device:
     if torch_device is None or torch_device.type not in ("cpu", "cuda"):
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", device)
     n_gpus = torch.cuda.device_count()
+    # "cuda" without an index means the first GPU
     if torch_device.type == "cuda" and (torch_device.index or 0) >= n_gpus:
         raise BadParameter(
             "device",
@@ -564,7 +583,7 @@ def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list
     if schedule is None:
         schedule = Linear(0.01, 1.0)
     betas = [1.0] * n_steps
-    for step in range(math.ceil(annealing * n_steps)):
+    for step in range(math.ceil(annealing * n_steps)):  # the annealed steps come first
         fraction = step / (annealing * n_steps)
         beta = schedule(fraction)
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:

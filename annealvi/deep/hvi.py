@@ -94,6 +94,7 @@ class StandardNormal(nn.Module):
     """The base distribution N(0, I), which has no parameters."""
 
     def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return standard normal numbers as draws, with their log densities."""
         return epsilon, standard_log_density(epsilon)
 
 
@@ -115,6 +116,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
     # Parameters of transitions have the shape (T, R, ., .), and of a base (R, ., .).
 
     def __init__(self, dim: int, n_transitions: int, n_runs: int, base: nn.Module) -> None:
+        """Make a posterior of z in `dim` dimensions; `base` draws z_0 from standard normals."""
         super().__init__()
         self.dim = dim
         self.n_transitions = n_transitions
@@ -140,19 +142,20 @@ class LayeredPosterior(nn.Module, abc.ABC):
     def forward(
         self, epsilon: Tensor, *, context: Tensor | None = None, detach: bool = False
     ) -> Trajectory:
-        """Return reparametrised draws of all states."""
+        """Return reparametrised draws of all states, from standard normal numbers `epsilon`."""
         # with `detach` z_{t-1} is a constant in transition t: the terms of t have no gradient with
         # respect to other transitions' parameters, and all transitions are computed together
         z, log_base = self.base(epsilon[0], context)
         if detach or not self.n_transitions:
             with torch.no_grad():
                 before = torch.stack([z for z, _ in self.steps(z.detach(), epsilon, context)])[:-1]
-            after, scales = self.move(before, epsilon, None, context)
+            # again, now with gradients and all transitions together
+            after, scales = self.move(before, epsilon, t=None, context=context)
             states = torch.cat([z.unsqueeze(0), after])
         else:
             steps = list(self.steps(z, epsilon, context))
             states = torch.stack([z for z, _ in steps])
-            scales = torch.stack([scale for _, scale in steps if scale is not None])
+            scales = torch.stack([scale for _, scale in steps if scale is not None])  # not of z_0
             before = states[:-1]
             after = states[1:]
         log_densities = self.log_transitions(before, after, scales, epsilon, context)
@@ -180,15 +183,15 @@ class LayeredPosterior(nn.Module, abc.ABC):
     @torch.no_grad()
     def single(self, run: int) -> Self:
         """Return a posterior with a single run, a copy of one of the runs."""
-        one = copy.deepcopy(self)
+        posterior = copy.deepcopy(self)
         if self.n_runs == 1:
-            return one  # its base may have any parameters
-        one.n_runs = 1
-        for parameter in one.parameters():
-            axis = parameter.dim() - 3
-            parameter.grad = None
-            parameter.data = parameter.narrow(axis, run, 1).clone()
-        return one
+            return posterior  # its base may have parameters of any shape
+        posterior.n_runs = 1
+        for parameter in posterior.parameters():
+            axis_of_runs = parameter.dim() - 3
+            parameter.grad = None  # it has the old shape
+            parameter.data = parameter.narrow(axis_of_runs, start=run, length=1).clone()
+        return posterior
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
         """Return the random numbers for n draws of each run, of shape (T + 1, R, n, d)."""
@@ -232,6 +235,8 @@ class Transitions(nn.Module):
         activation: str = "relu",  # or "elu" or "gated"
         context: int = 0,  # number of features of a datum; 0: not amortised
     ) -> None:
+        """Make the parameters; a comment explains each option above."""
+        # parameters are drawn in a fixed order, because a random seed must give the same network
         super().__init__()
         self.dim = dim
         self.activation = activation
@@ -240,7 +245,7 @@ class Transitions(nn.Module):
         self.hidden_weight = nn.Parameter(weights(dim, wide))
         self.hidden_bias = nn.Parameter(weight_scale * weights(1, wide))
         # one map computes means, gates and sigmas; at the start sigma does not depend on z
-        spread = slice(2 * dim, None)
+        spread = slice(2 * dim, None)  # the columns of sigmas; those of means and gates come first
         out = weight_scale * weights(hidden, 3 * dim)
         bias = torch.zeros(n_transitions, n_runs, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
@@ -261,7 +266,10 @@ class Transitions(nn.Module):
     def moments(
         self, z: Tensor, t: int | None = None, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of the states after z, (R, N, d) or (T, R, N, d)."""
+        """Return means and standard deviations of the states after z, (R, N, d) or (T, R, N, d).
+
+        The transition is t, or all transitions if t is None.
+        """
         h = self._affine(z, "hidden", t, context)
         if self.activation == "gated":
             h = functional.glu(h, dim=-1)
@@ -269,21 +277,24 @@ class Transitions(nn.Module):
             act = functional.relu if self.activation == "relu" else functional.elu
             h = act(h, inplace=True)
         m, gate, s = self._affine(h, "out", t, context).split(self.dim, dim=-1)
+        # lerp returns (1 - g) z + g m
         return torch.lerp(z, m, gate.sigmoid()), functional.softplus(s) + LEAST_SIGMA
 
     def _affine(self, x: Tensor, name: str, t: int | None, context: Tensor | None) -> Tensor:
         """Apply the linear map called `name`, of transition t or of all (None)."""
 
         def parameter(kind: str) -> Tensor:
+            """Return a parameter of the map, with transitions and runs on one axis, as in bmm."""
             values = getattr(self, f"{name}_{kind}")
             return (values if t is None else values[t]).flatten(0, -3)
 
         rows = x.flatten(0, -3)
         if self.conditioned:
-            assert context is not None  # it has a row for each datum
-            if self.activation == "gated":
+            assert context is not None  # the features of each datum, with a row for each
+            if self.activation == "gated":  # whose features can be arbitrarily large
                 context = functional.layer_norm(context, context.shape[-1:])
             features = context.expand(*x.shape[:-1], -1).flatten(0, -3)
+            # a datum's features scale and shift the outputs of a map with columns of length 1
             scale, shift = torch.bmm(features, parameter("conditioner")).chunk(2, dim=-1)
             scale = parameter("scale") + scale
             direction = functional.normalize(parameter("weight"), dim=-2)
@@ -310,7 +321,9 @@ class Chain(LayeredPosterior):
         base: nn.Module | None = None,
         **options: Any,
     ) -> None:
+        """Make the forward and the reverse transitions; `context` is the number of features."""
         super().__init__(dim, n_transitions, n_runs, base or StandardNormal())
+        # q_t and r_t have the same form
         self.forwards, self.reverses = (
             Transitions(dim, n_transitions, n_runs=n_runs, context=context, **options)
             for _ in range(2)
@@ -321,6 +334,7 @@ class Chain(LayeredPosterior):
     ) -> tuple[Tensor, Tensor]:
         """Draw the next states; return them and their standard deviations."""
         mean, sigma = self.forwards.moments(z, t, context)
+        # mean + sigma * epsilon; epsilon[0] has made z_0
         return torch.addcmul(mean, sigma, epsilon[1:] if t is None else epsilon[t + 1]), sigma
 
     def log_transitions(
@@ -337,8 +351,8 @@ class Chain(LayeredPosterior):
         # the estimate is log (1/K) sum_k q(z_<T^k, z_T) / r(z_<T^k | z_T) with z_<T^k ~ r; its
         # expectation is a lower bound that rises to log q(z_T) with K (Burda et al. 2016)
         n_rows = z.shape[1]
-        total = z.new_full(z.shape[:2], -math.inf)
-        block = max(1, BLOCK // max(1, z.numel()))
+        total = z.new_full(z.shape[:2], -math.inf)  # the log of the sum over draws so far
+        block = max(1, BLOCK // max(1, z.numel()))  # number of draws computed together
         for start in range(0, n_draws, block):
             n = min(block, n_draws - start)
             state = z.repeat_interleave(n, dim=1)
@@ -346,11 +360,12 @@ class Chain(LayeredPosterior):
             for t in reversed(range(self.n_transitions)):
                 mean, sigma = self.reverses.moments(state, t)
                 epsilon = noise.normal(*state.shape)
+                # a draw from r_t, whose log density is subtracted and that of q_t added
                 before = torch.addcmul(mean, sigma, epsilon)
                 weight -= standard_log_density(epsilon) - sigma.log().sum(dim=-1)
                 weight += gaussian_log_density(state, *self.forwards.moments(before, t))
                 state = before
-            weight += standard_log_density(state)
+            weight += standard_log_density(state)  # log q_0(z_0)
             total = torch.logaddexp(total, weight.unflatten(1, (n_rows, n)).logsumexp(dim=-1))
         return total - math.log(n_draws)
 
@@ -361,10 +376,10 @@ class Chain(LayeredPosterior):
         # z_T was drawn from the chain: if the states before it are included in the draws, the
         # estimate is an upper bound (Sobolev, Vetrov 2019, Importance weighted hierarchical
         # variational inference)
-        hat = self.log_marginal(path.z[-1], n_draws, noise)
-        # with K reverse draws and these states it is log (K e^hat + w) / (K + 1)
-        with_path = torch.logaddexp(hat + math.log(n_draws), self.log_weight(path))
-        return hat, with_path - math.log1p(n_draws)
+        lower = self.log_marginal(path.z[-1], n_draws, noise)
+        # with K reverse draws and these states it is log (K e^lower + w) / (K + 1)
+        log_sum = torch.logaddexp(lower + math.log(n_draws), self.log_weight(path))
+        return lower, log_sum - math.log1p(n_draws)
 
 
 # ------------------------------------------------------------------------------- flows
@@ -383,6 +398,7 @@ class SigmoidalTransitions(nn.Module):
         n_sigmoids: int = SIGMOIDS,
         weight_scale: float = 1.0,
     ) -> None:
+        """Make the parameters of all transitions; `hidden` is the number of hidden units."""
         super().__init__()
         self.dim = dim
         self.n_transitions = n_transitions
@@ -390,23 +406,28 @@ class SigmoidalTransitions(nn.Module):
         weights = partial(random_weights, n_transitions, n_runs)
         self.hidden_weight = nn.Parameter(weights(dim, hidden))
         self.hidden_bias = nn.Parameter(weight_scale * weights(1, hidden))
+        # outputs for each coordinate and sigmoid: the logit of w, a before its softplus, and b
         self.out_weight = nn.Parameter(weight_scale * 0.1 * weights(hidden, 3 * n_sigmoids * dim))
         bias = torch.zeros(n_transitions, n_runs, 1, 3, dim, n_sigmoids)
-        bias[..., 1, :, :] = inverse_softplus(1.0 - LEAST_SLOPE)
+        bias[..., 1, :, :] = inverse_softplus(1.0 - LEAST_SLOPE)  # slopes of about 1 at the start
         bias[..., 2, :, :] = torch.randn(n_transitions, n_runs, 1, dim, n_sigmoids)
         self.out_bias = nn.Parameter(bias.flatten(-3))
-        # masks of the weights into hidden units and into parameters, made at the first use
-        self._sees = torch.empty(0)
-        self._used = torch.empty(0)
+        # masks of 0 and 1 for the weights, made at the first use
+        self._hidden_mask = torch.empty(0)
+        self._out_mask = torch.empty(0)
 
     def forward(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor]:
         """Return the next states and the log determinants of their derivatives."""
         return increase(z, *self.parameters_of(z, t))
 
     def _make_masks(self) -> None:
+        """Make masks with which the function of a coordinate depends only on earlier coordinates.
+
+        They are made again if the network has moved to another device or dtype.
+        """
         # they are not made in __init__, because a network for a file is built without memory
         like = self.hidden_weight
-        if not len(self._sees) or (self._sees.device, self._sees.dtype) != (
+        if not len(self._hidden_mask) or (self._hidden_mask.device, self._hidden_mask.dtype) != (
             like.device,
             like.dtype,
         ):
@@ -415,29 +436,38 @@ class SigmoidalTransitions(nn.Module):
             ranks = torch.arange(self.dim, device=like.device).repeat(self.n_transitions, 1)
             ranks[1::2] = ranks[1::2].flip(1)
             degrees = torch.arange(like.shape[-1], device=like.device) % max(1, self.dim - 1)
-            sees = ranks[:, None, :, None] <= degrees
-            used = (degrees[:, None] < ranks[:, None, None, :]).repeat(1, 1, 1, 3)
-            used = used.repeat_interleave(self.n_sigmoids, dim=-1)
-            self._sees = sees.to(like.dtype)
-            self._used = used.to(like.dtype)
+            hidden_mask = ranks[:, None, :, None] <= degrees  # (T, 1, d, hidden)
+            # (T, 1, hidden, 3 d n_sigmoids); the 3 outputs of a sigmoid are its w, a and b
+            out_mask = (degrees[:, None] < ranks[:, None, None, :]).repeat(1, 1, 1, 3)
+            out_mask = out_mask.repeat_interleave(self.n_sigmoids, dim=-1)
+            self._hidden_mask = hidden_mask.to(like.dtype)
+            self._out_mask = out_mask.to(like.dtype)
 
     def parameters_of(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return log w, log a and b of each sigmoid, of the shape of z and a last axis for k."""
-        index = slice(None) if t is None else slice(t, t + 1)
+        """Return log w, log a and b of each sigmoid, of the shape of z and a last axis for k.
+
+        The transition is t, or all transitions if t is None.
+        """
+        index = slice(None) if t is None else slice(t, t + 1)  # a slice keeps the axis
         self._make_masks()
-        hidden = (self.hidden_weight[index] * self._sees[index]).flatten(0, 1)
-        out = (self.out_weight[index] * self._used[index]).flatten(0, 1)
+        # products need transitions and runs on one axis
+        hidden_weight = (self.hidden_weight[index] * self._hidden_mask[index]).flatten(0, 1)
+        out_weight = (self.out_weight[index] * self._out_mask[index]).flatten(0, 1)
         hidden_bias = self.hidden_bias[index].flatten(0, 1)
         out_bias = self.out_bias[index].flatten(0, 1)
-        h = torch.baddbmm(hidden_bias, z.flatten(0, -3), hidden).relu_()
-        outputs = torch.baddbmm(out_bias, h, out).unflatten(-1, (3, self.dim, self.n_sigmoids))
+        h = torch.baddbmm(hidden_bias, z.flatten(0, -3), hidden_weight).relu_()
+        outputs = torch.baddbmm(out_bias, h, out_weight)
+        outputs = outputs.unflatten(-1, (3, self.dim, self.n_sigmoids))
         w, a, b = outputs.unflatten(0, z.shape[:-2]).unbind(-3)
+        # slopes are positive, and weights sum to 1
         slopes = functional.softplus(a) + LEAST_SLOPE
         return w.log_softmax(dim=-1), slopes.log(), b
 
     @torch.no_grad()
     def inverse(self, z: Tensor, t: int) -> Tensor:
         """Return the states before a transition; each coordinate is found by bisection."""
+        # coordinates in their order, because parameters of one depend on those before it; those
+        # that are not computed yet have no influence
         before = torch.zeros_like(z)
         order = range(self.dim) if t % 2 == 0 else reversed(range(self.dim))
         for i in order:
@@ -458,12 +488,14 @@ class SigmoidalTransitions(nn.Module):
 
 def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Return the logit of a mixture of sigmoids, and the logarithm of its derivative."""
+    # of shape (..., K): log sigmoid and log (1 - sigmoid) of each sigmoid's argument
     inner = log_a.exp() * z.unsqueeze(-1) + b
     below = functional.logsigmoid(inner)
     above = functional.logsigmoid(-inner)
-    log_x = (log_w + below).logsumexp(dim=-1)
-    log_rest = (log_w + above).logsumexp(dim=-1)
+    log_x = (log_w + below).logsumexp(dim=-1)  # log of the mixture x
+    log_rest = (log_w + above).logsumexp(dim=-1)  # log (1 - x)
     log_slope = (log_w + log_a + below + above).logsumexp(dim=-1)
+    # the derivative of logit(x) is 1 / (x (1 - x))
     return log_x - log_rest, (log_slope - log_x - log_rest).sum(dim=-1)
 
 
@@ -471,7 +503,8 @@ class FlowPosterior(LayeredPosterior):
     """A posterior of T flows, in R runs, with the options of :class:`SigmoidalTransitions`."""
 
     def __init__(self, dim: int, n_transitions: int, *, n_runs: int = 1, **options: Any) -> None:
-        super().__init__(dim, n_transitions, n_runs, StandardNormal())
+        """Make the flows; the `options` are passed to SigmoidalTransitions."""
+        super().__init__(dim, n_transitions, n_runs, base=StandardNormal())
         self.forwards = SigmoidalTransitions(dim, n_transitions, n_runs=n_runs, **options)
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
@@ -496,7 +529,8 @@ class FlowPosterior(LayeredPosterior):
         total = torch.zeros_like(z[..., 0])
         for t in reversed(range(self.n_transitions)):
             z = self.forwards.inverse(z, t)
-            total -= self.forwards(z, t)[1]
+            _, log_determinants = self.forwards(z, t)
+            total -= log_determinants
         return total + standard_log_density(z)
 
     def log_marginal_bounds(

@@ -70,6 +70,7 @@ def hvi_elbo(
 @contextmanager
 def frozen(model: nn.Module) -> Iterator[None]:
     """Return a context in which the parameters of a model get no gradient."""
+    # only these are set back afterwards
     learned = [p for p in model.parameters() if p.requires_grad]
     for parameter in learned:
         parameter.requires_grad_(False)
@@ -83,7 +84,11 @@ def frozen(model: nn.Module) -> Iterator[None]:
 def log_densities(
     path: Trajectory, log_density: LogDensity, model: nn.Module | None, follows: bool = True
 ) -> Tensor:
-    """Return log f of z_1, ..., z_T, (T, R, N); only z_T, if any, gives the model a gradient."""
+    """Return log f of z_1, ..., z_T, (T, R, N), with gradients for the states.
+
+    `model` is the network in log_density that is trained (None: none).  It gets a gradient only
+    from z_T, and only if `follows`.
+    """
     if model is None:
         return log_density(path.z[1:])
     with frozen(model):
@@ -98,7 +103,7 @@ def avo_terms(
     n_transitions = len(path.log_forward)
     z = path.z[1:]
     t = torch.arange(1, n_transitions + 1, dtype=z.dtype, device=z.device)
-    alpha = t[:, None, None] / n_transitions
+    alpha = t[:, None, None] / n_transitions  # axes for runs and draws
     target = alpha * log_f + prior_weight * (1.0 - alpha) * standard_log_density(z)
     return torch.add(target, path.log_reverse - path.log_forward, alpha=beta)
 
@@ -122,9 +127,10 @@ def loss_calibrated(
     model: nn.Module | None = None,  # the network in log_density that is trained, if any
 ) -> tuple[Tensor, Trajectory]:
     """Return loss-calibrated AVO, a sum_t J_t + (1 - a) ELBO, with the draws that it used."""
-    # an amortised fit passes a weight of 1 with probability a, otherwise 0: the expectation is the
-    # same, and it takes half the time, because a part with weight 0 is not computed
-    objective = torch.zeros_like(epsilon[0, ..., 0])
+    # `calibration` is a; an amortised fit passes a weight of 1 with probability a, otherwise 0:
+    # the expectation is the same, and it takes half the time, because a term with weight 0 is not
+    # computed
+    objective = torch.zeros_like(epsilon[0, ..., 0])  # of shape (R, N)
     if calibration > 0:
         path = chain(epsilon, context=context, detach=True)
         log_f = log_densities(path, log_density, model)
@@ -151,5 +157,5 @@ def log_evidence_bounds(
     # bounds are equal.
     path = chain(chain.draw_noise(n_draws, noise))
     log_f = log_density(path.z[-1])
-    below, above = chain.log_marginal_bounds(path, n_reverse, noise)
+    below, above = chain.log_marginal_bounds(path, n_reverse, noise)  # of log q(z_T)
     return log_f - above, log_f - below

@@ -65,13 +65,16 @@ POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 def check_values(
     what: str, value: Any, shape: Sequence[int] | None = None, at: Tensor | None = None
 ) -> None:
-    """Check that a function returned finite floats of a shape; `at` contains its arguments."""
+    """Check that a function returned finite floats of a shape; `at` contains its arguments.
+
+    `what` is the name of the function in messages.
+    """
     got = type(value).__name__
     if isinstance(value, Tensor):
         value = value.detach()
         got = f"{value.dtype} of shape {tuple(value.shape)}"
-    floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
-    if not floats or (shape is not None and value.shape != torch.Size(shape)):
+    has_floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
+    if not has_floats or (shape is not None and value.shape != torch.Size(shape)):
         raise ValueError(
             f"{what} must return a Tensor of floats"
             f"{'' if shape is None else f' of shape {tuple(shape)}'}. Got {got}."
@@ -85,8 +88,11 @@ def check_values(
 
 
 def check_gradient(what: str, value: Tensor, inputs: Sequence[Tensor]) -> None:
-    """Check that a function has a finite gradient with respect to some of its arguments."""
-    gradients: Sequence[Tensor | None] = ()
+    """Check that a function's `value` has a finite gradient with respect to some of its `inputs`.
+
+    `what` is the name of the value in messages.
+    """
+    gradients: Sequence[Tensor | None] = ()  # none if the value does not depend on the inputs
     if value.requires_grad:
         gradients = torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
     if all(gradient is None for gradient in gradients):
@@ -95,20 +101,21 @@ def check_gradient(what: str, value: Tensor, inputs: Sequence[Tensor]) -> None:
             "arguments, and do not detach them."
         )
     for gradient, at in zip(gradients, inputs, strict=True):
-        if gradient is None:
+        if gradient is None:  # the value does not depend on this input
             continue
         wrong = ~torch.isfinite(gradient.reshape(len(gradient), -1)).all(dim=1)
         if wrong.any():
             raise ValueError(
+                # `what` begins a sentence elsewhere
                 f"The gradient of {what[0].lower()}{what[1:]} must be finite. It is not finite at "
                 f"{_points(at, wrong)}."
             )
 
 
 def _points(at: Tensor, wrong: Tensor) -> str:
-    """Say how many rows of `at` are wrong, and show one of them."""
-    first = str(at.detach()[wrong][0].tolist())
-    return f"{int(wrong.sum())} of {len(at)} points, one of them {first:.80}"
+    """Say how many rows of `at` are wrong (a mask of rows), and show one of them."""
+    wrong_point = str(at.detach()[wrong][0].tolist())
+    return f"{int(wrong.sum())} of {len(at)} points, one of them {wrong_point:.80}"
 
 
 # -------------------------------------------------------------------------- statistics
@@ -137,6 +144,7 @@ class WeightStatistic:
 
     @checked
     def __init__(self, function: Callable[[list[Tensor]], Tensor]) -> None:
+        """Store the function; see the class for its argument."""
         if not callable(function):
             raise BadParameter("function", "callable", function)
         self.function = function
@@ -186,11 +194,13 @@ class _Gram(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, weight: Tensor) -> Tensor:
+        """Return W W^T, and store W in autograd's `context` for `backward`."""
         context.save_for_backward(weight)
         return weight @ weight.T
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Tensor:
+        """Return the gradient with respect to W, from the gradient with respect to W W^T."""
         (weight,) = context.saved_tensors
         return (gradient + gradient.T) @ weight
 
@@ -214,14 +224,16 @@ class Statistic:
     """A statistic with the name that files and messages use; its values are checked in use."""
 
     def __init__(self, statistic: str | UnitStatistic | WeightStatistic) -> None:
+        """Look up a built-in statistic by name, or take the user's own function."""
+        # a built-in statistic may be passed by its name or as the function itself
         names = [name for name, known in STATISTICS.items() if statistic in (name, known)]
         function: Any = STATISTICS[names[-1]] if names else statistic
         self._function = function
         self.of_weights = isinstance(function, WeightStatistic)
         self.custom = not names  # the user's own, which must be checked
-        inner = function.function if self.of_weights else function
-        self.name = names[-1] if names else f"{FUNCTION}{_name(inner)}"
-        self._has_gradient = False  # the gradient of a user's function is checked once
+        unwrapped = function.function if self.of_weights else function
+        self.name = names[-1] if names else f"{FUNCTION}{_name(unwrapped)}"
+        self._gradient_is_checked = False  # the gradient of a user's function is checked once
 
     def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
         """Return f of all layers in one row, averaged over all axes except the last."""
@@ -233,27 +245,31 @@ class Statistic:
             row = value.flatten()
         else:
             for q, prior in layers:
+                # a user's function may need a prior of the shape of q
                 values = self._function(q, prior.expand(q.batch_shape) if self.custom else prior)
                 # the parameters that q was made from: a Bernoulli has logits or probabilities
                 inputs = [vars(q)[name] for name in q.arg_constraints if name in vars(q)]
                 for value in values if isinstance(values, tuple) else (values,):
                     self._check(value, inputs)
-                    n_units = value.shape[-1] if value.ndim else 1
+                    n_units = value.shape[-1] if value.ndim else 1  # units are on the last axis
                     rows.append(value.reshape(-1, n_units).mean(dim=0))
             row = torch.cat(rows)
-        self._has_gradient = self._has_gradient or torch.is_grad_enabled()
+        # `_check` has now checked the gradient, unless gradients were disabled
+        self._gradient_is_checked = self._gradient_is_checked or torch.is_grad_enabled()
         return row
 
     def _check(self, value: Any, inputs: Sequence[Tensor]) -> None:
+        """Check a value of the user's function, and once its gradient; `inputs` made the value."""
         # without finite inputs the fit has diverged, and will raise an error itself
         if self.custom and all(torch.isfinite(tensor.detach()).all() for tensor in inputs):
             what = f"The statistic {self.name.removeprefix(FUNCTION)!r}"
             check_values(what, value)
-            if torch.is_grad_enabled() and not self._has_gradient:
+            if torch.is_grad_enabled() and not self._gradient_is_checked:
                 check_gradient(what, value, [tensor for tensor in inputs if tensor.requires_grad])
 
 
 def _name(function: Any) -> str:
+    """Return the name of a function, or of the class of another callable."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -269,6 +285,8 @@ def poisson_entropy(rate: Tensor) -> Tensor:
     """Return the entropy of Poisson variables, elementwise."""
     # it is lambda (1 - log lambda) + e^-lambda sum_{n >= 2} lambda^n log(n!) / n!, for large rates
     # 1/2 log(2 pi e lambda) - 1/(12 lambda) - 1/(24 lambda^2) - 19/(360 lambda^3)
+    # each rate is clamped to the range of each formula, so that the formula that is not used for
+    # it is finite too: otherwise its gradient would be NaN
     small = rate.clamp(torch.finfo(rate.dtype).tiny, LARGE_RATE)
     n = torch.arange(2, TERMS, dtype=rate.dtype, device=rate.device)
     log_factorial = torch.lgamma(n + 1)
@@ -381,8 +399,9 @@ ProximityLike = str | UnitStatistic | WeightStatistic | ProximityPenalty | None
 def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityPenalty | None:
     """Return the penalty that a `proximity` parameter means; q has the given statistics."""
     allowed = list(statistics)
-    short = value in allowed if isinstance(value, str) else callable(value)
-    penalty = ProximityPenalty(value) if short and not isinstance(value, type) else value
+    is_statistic = value in allowed if isinstance(value, str) else callable(value)
+    # a class is callable too, but is probably a ProximityPenalty that was not called
+    penalty = ProximityPenalty(value) if is_statistic and not isinstance(value, type) else value
     if penalty is None:
         return None
     if not isinstance(penalty, ProximityPenalty):
@@ -394,8 +413,9 @@ def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityP
         )
     penalty.check()
     statistic = Statistic(penalty.statistic)
-    of_weights = statistic.of_weights and "orthogonal" not in allowed  # q has no network
-    if of_weights or not (statistic.custom or statistic.name in allowed):
+    # without "orthogonal" among them, q has no network, and so no weights
+    needs_weights = statistic.of_weights and "orthogonal" not in allowed
+    if needs_weights or not (statistic.custom or statistic.name in allowed):
         raise BadParameter(
             "proximity",
             f"a penalty whose statistic is one of {allowed} or a function of q",
@@ -408,9 +428,9 @@ def check_distance(distance: Distance) -> None:
     """Check that a distance works elementwise, with a finite gradient."""
     what = f"The 'distance' {_name(distance)!r}"
     u = torch.tensor(POINTS, requires_grad=True)
-    with torch.enable_grad():
+    with torch.enable_grad():  # the caller may have disabled gradients
         values = distance(u)
-        check_values(what, values, u.shape, u)
+        check_values(what, values, shape=u.shape, at=u)
         check_gradient(what, values, [u])
     one_by_one = torch.cat([distance(x) for x in u.detach()[:, None]])
     if not torch.allclose(one_by_one, values.detach(), rtol=1e-4, atol=1e-6):
@@ -434,7 +454,8 @@ class RunningPenalty:
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
     penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  These calls average the
     statistic over the steps.  To average the parameters instead, compute `past`, the statistic at
-    the average ``penalty.follow(parameters)``, and call ``penalty(value, step, elbo, past)``.
+    the average ``penalty.update_average(parameters)``, and call
+    ``penalty(value, step, elbo, past)``.
     """
 
     #: The fields of the memory in files.  The length of `sum` is checked when it is used.
@@ -446,56 +467,68 @@ class RunningPenalty:
     )
 
     def __init__(self, parameters: ProximityPenalty, n_steps: int) -> None:
+        """Start the penalty of a fit of `n_steps` steps."""
         self.statistic = Statistic(parameters.statistic)
         distance = parameters.distance
         self._checks_distance = not isinstance(distance, str)
         self._distance = DISTANCES[distance] if isinstance(distance, str) else distance
         self.n_steps = n_steps
-        self.falls = MAGNITUDES[parameters.shape](parameters.gamma)
+        # the function of t / T that gives k_t / k_0
+        self.decrease = MAGNITUDES[parameters.shape](parameters.gamma)
         self.of_parameters = parameters.average == "parameters"
         self._alpha = parameters.decay
         self._magnitude = parameters.magnitude
-        first = None if self._magnitude is None else float(self._magnitude)
-        self.memory = Memory(first, sum=None, weight=0.0)
+        first_magnitude = None if self._magnitude is None else float(self._magnitude)
+        # without a magnitude of the user, that of the first step is stored
+        self.memory = Memory(first_magnitude, sum=None, weight=0.0)
 
     def __call__(
         self, value: Tensor, step: int, total_elbo: Tensor | float, past: Tensor | None = None
     ) -> Tensor:
-        """Return k_t times the distance of f from the past value, by default its average."""
+        """Return k_t times the distance of f (`value`) from `past`, by default its average.
+
+        `total_elbo` is the ELBO of the minibatch, whose absolute value is the default k_0.
+        """
         if past is None:
-            past = self.follow(value)
+            past = self.update_average(value)  # the average includes this value
         if self.memory.first is None:
             self.memory = self.memory._replace(first=abs(float(total_elbo)))
         return self.magnitude(step) * self.distances(value - past).sum()
 
     def distances(self, moved: Tensor) -> Tensor:
-        """Return the distance d of each element."""
+        """Return the distance d of each element of `moved`, the differences from the past."""
         values = self._distance(moved)
         if self._checks_distance:
-            check_values("The 'distance' of the penalty", values, moved.shape, moved)
+            check_values("The 'distance' of the penalty", values, shape=moved.shape, at=moved)
         return values
 
     def magnitude(self, step: int) -> float:
         """Return the magnitude k_t, or 0 if no step was made and k_0 is unknown."""
-        return (self.memory.first or 0.0) * self.falls(step / self.n_steps)
+        return (self.memory.first or 0.0) * self.decrease(step / self.n_steps)
 
-    def follow(self, now: Tensor) -> Tensor:
-        """Include a vector in the moving average, and return the average."""
-        past = self.memory.sum
-        total = now.detach().double()
-        if past is not None:
-            if past.shape != now.shape:
+    def update_average(self, now: Tensor) -> Tensor:
+        """Include a vector in the moving average, and return the average.
+
+        The average is the sum of alpha^(t - s) times the vector of each step s, divided by the sum
+        of these weights.
+        """
+        past_sum = self.memory.sum  # None before the first step
+        total = now.detach().double()  # float32 would lose small changes
+        if past_sum is not None:
+            if past_sum.shape != now.shape:
                 raise ValueError(
-                    f"The statistic of a penalty has {len(now)} values now, but had {len(past)} "
-                    "before. Keep its shape and the parameter 'average', even if you resume a fit."
+                    f"The statistic of a penalty has {len(now)} values now, but had "
+                    f"{len(past_sum)} before. Keep its shape and the parameter 'average', even "
+                    "if you resume a fit."
                 )
             # one operation without copies, because W W^T is large
-            total = torch.add(total, past.to(total), alpha=self._alpha)
+            total = torch.add(total, past_sum.to(total), alpha=self._alpha)
         weight = self._alpha * self.memory.weight + 1.0
         self.memory = self.memory._replace(sum=total, weight=weight)
-        return (total / weight).to(now)
+        return (total / weight).to(now)  # in the dtype and on the device of `now`
 
     def resume(self, memory: Memory) -> None:
         """Set the memory of a fit that continues, but keep a magnitude that the user passed."""
-        first = memory.first if self._magnitude is None else self.memory.first
-        self.memory = memory._replace(first=first)
+        # without a magnitude of the user, k_0 was measured in the first step of that fit
+        first_magnitude = memory.first if self._magnitude is None else self.memory.first
+        self.memory = memory._replace(first=first_magnitude)

@@ -52,13 +52,19 @@ class PoissonNetwork(nn.Module):
     def __init__(
         self, mean: Tensor, n_components: int, n_samples: int, prior_rate: float, background: float
     ) -> None:
+        """Make a network for `n_samples` documents, whose words have the counts `mean` on average.
+
+        The rate of a word without any topic is `background` times its mean.
+        """
         super().__init__()
         self.n_components = n_components
         self.prior_rate = prior_rate
         # at the start the mean document is divided among the topics at random
         noise = torch.randn(len(mean), n_components).mul(0.5).exp()
         start = mean[:, None] * noise / (noise.sum(dim=1, keepdim=True) * prior_rate)
-        self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))  # W^T
+        # W^T, the inverse softplus of the topics
+        self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))
+        # q of each document is the prior at the start
         log_rates = torch.full((n_samples, n_components), prior_rate).log()
         self.log_rates = nn.Parameter(log_rates)
         self.background: Tensor
@@ -69,14 +75,15 @@ class PoissonNetwork(nn.Module):
         return softplus(self.weights)
 
     def log_likelihood(self, z: Tensor, counts: DocumentBatch, topics: Tensor) -> Tensor:
-        """Return log p(x | z), of shape (B, S)."""
+        """Return log p(x | z) for S draws of z for each of B documents, of shape (B, S)."""
         x = counts.values
         at_words = z @ embedding(counts.columns, topics).transpose(1, 2)  # (B, S, L)
         rates = at_words + self.background[counts.columns][:, None]
-        mass = z @ topics.sum(dim=0) + self.background.sum()
+        mass = z @ topics.sum(dim=0) + self.background.sum()  # the sum of the rates of all words
         if counts.exposure is not None:
             rates = counts.exposure[:, None, None] * rates
             mass = counts.exposure[:, None] * mass
+        # log Poisson(x; rate) = x log rate - rate - log x!, whose first term is 0 if x = 0
         explained = (rates.log() @ x[:, :, None])[..., 0]  # padding has count 0
         return explained - mass - torch.lgamma(x + 1).sum(dim=1)[:, None]
 
@@ -89,6 +96,7 @@ class PoissonNetwork(nn.Module):
         return kl_divergence(*self._q_and_prior(log_rates)).sum(dim=-1)
 
     def _q_and_prior(self, log_rates: Tensor) -> tuple[Poisson, Poisson]:
+        """Return q(z) of documents and p(z), unchecked: a fit that diverges raises later."""
         prior_rate = log_rates.new_tensor(self.prior_rate)
         q = Poisson(log_rates.exp(), validate_args=False)
         return q, Poisson(prior_rate, validate_args=False)
@@ -120,15 +128,16 @@ def estimate(
     # 1/S sum_i sum_k (f_ki - a_k,-i) h_ki.
     topics = network.topics() if topics is None else topics
     rates = log_rates.exp()
-    drawn = rates.detach().clamp(max=LARGEST_RATE).nan_to_num()
-    z = noise.poisson(drawn[:, None].expand(-1, n_draws, -1))
+    # PyTorch raises an error for NaN or too large rates; a fit that diverges raises its own later
+    drawable_rates = rates.detach().clamp(max=LARGEST_RATE).nan_to_num()
+    z = noise.poisson(drawable_rates[:, None].expand(-1, n_draws, -1))  # (B, S, K)
     log_likelihood = network.log_likelihood(z, counts, topics)
     log_q = z * log_rates[:, None] - rates[:, None]  # -log z! is added to f below
     with torch.no_grad():
         log_factorial = torch.lgamma(z + 1)
-        log_p = torch.xlogy(z, z.new_tensor(network.prior_rate))
+        log_p = torch.xlogy(z, z.new_tensor(network.prior_rate))  # without -log z! and a constant
         f = log_likelihood[..., None] + log_p - temperature * log_q
-        f += (temperature - 1.0) * log_factorial
+        f += (temperature - 1.0) * log_factorial  # -log z! of log p, and +T log z! of -T log q
         advantage = f - _baseline(f, (z - rates[:, None]).square())
         elbo = log_likelihood.mean(dim=1) - network.kl(log_rates)
     score = (advantage * log_q).sum(dim=-1)
@@ -138,7 +147,7 @@ def estimate(
 def _baseline(f: Tensor, weights: Tensor) -> Tensor:
     """Return the weighted mean of f over the other draws, along axis 1."""
     center = f.mean(dim=1, keepdim=True)  # this only reduces rounding errors
-    total = _sums_of_others(weights).clamp(min=torch.finfo(f.dtype).tiny)
+    total = _sums_of_others(weights).clamp(min=torch.finfo(f.dtype).tiny)  # a divisor
     return center + _sums_of_others((f - center) * weights) / total
 
 
@@ -147,6 +156,7 @@ def _sums_of_others(x: Tensor) -> Tensor:
     # The sum of all draws minus one draw would be inaccurate: if a rate is small, a draw of z = 1
     # is so much larger than the others that the difference would consist of rounding errors.
     shift = (0, 0, 1, -1)  # a row of zeros is put first, and the last row is left out
+    # sums over the draws before and after each draw
     before = pad(x, shift).cumsum(dim=1)
     after = pad(x.flip(1), shift).cumsum(dim=1).flip(1)
     return before + after
@@ -281,24 +291,30 @@ class PoissonDEF(DataEstimator):
     max_iter: int = 5000
 
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> PoissonNetwork:
-        mean = torch.empty(architecture["n_features"])
+        """Return a network for data X; without X its weights come from a file."""
+        mean = torch.empty(architecture["n_features"])  # arbitrary numbers, if the file has others
         if X is not None:
             mean = column_means(X, added=0.5)  # half a count, so that no word is impossible
         names = ("n_samples", *self.ARCHITECTURE)
         return PoissonNetwork(mean, **{name: architecture[name] for name in names})
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+        """Return the optimiser of the network, or of the rates of new documents."""
         return torch.optim.RMSprop(parameters, lr=float(self.learning_rate))
 
     def _bound(self, network: PoissonNetwork, X: Any, noise: Noise) -> Bound:
+        """Return the function that computes the bound of a minibatch of X, a SparseRows."""
         n_draws = int(self.n_draws)
 
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
+            """Return the outcome of a step at temperature t; a row is a document's number."""
             log_rates = network.log_rates[rows]
-            counts = DocumentBatch(*X.padded(rows))
+            counts = DocumentBatch(*X.padded(rows))  # whole documents
+            # a number with the gradient of the bound, and the ELBO, for each document
             surrogate, elbo = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
 
             def statistic(f: Statistic, averaged: PoissonNetwork | None = None) -> Tensor:
+                """Return f of q, or of the q of a network with averaged parameters."""
                 return network.statistic(f, averaged.log_rates[rows] if averaged else log_rates)
 
             return Outcome(-surrogate.mean(), elbo.mean(), t, statistic)
@@ -387,21 +403,23 @@ class PoissonDEF(DataEstimator):
         """
         noise = self._draws()
         X = self._check_X(X)
-        split = np.random.RandomState(noise.seed())
-        seen, hidden = split_tokens(X, observed=observed, random_state=split)
+        rng_of_split = np.random.RandomState(noise.seed())
+        seen, hidden = split_tokens(X, observed=observed, random_state=rng_of_split)
         if not hidden.nnz:
             raise ValueError(
                 f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
                 "and none are left to predict. Pass a smaller 'observed', or longer documents."
             )
         lengths = X.sum(axis=1, dtype=np.float64)
+        # the observed share of each document, or 1 if it has no words
         share = np.where(lengths, seen.sum(axis=1, dtype=np.float64) / np.maximum(lengths, 1), 1.0)
         rates, _ = self._local_rates(seen, noise, np.ravel(share))
         topics = self.components_.astype(np.float64)
-        document, word = hidden.nonzero()
+        document, word = hidden.nonzero()  # of each entry of `hidden`
         rate = self.background_[word].astype(np.float64)
         for k, topic in enumerate(topics):  # only for the words of each document
             rate += rates[document, k] * topic[word]
+        # the sum of the rates of all words of each document
         mass = float(self.background_.sum(dtype=np.float64)) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
         return float(np.exp(-(hidden.data @ log_p) / hidden.data.sum()))
@@ -444,20 +462,24 @@ class PoissonDEF(DataEstimator):
     def _local_rates(
         self, X: Any, noise: Noise, exposure: NDArray | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return the rates of documents under fixed topics, and their ELBO."""
+        """Return the rates of documents under fixed topics, and their ELBO.
+
+        `exposure` is the observed share of each document; None means whole documents.
+        """
         self._validate_params()  # the user may have set parameters after the fit
         data = SparseRows(X, noise.device)
-        seen = None if exposure is None else self._tensor(exposure)
+        shares = None if exposure is None else self._tensor(exposure)
         rates = []
         elbos = []
         for rows in torch.arange(len(data), device=noise.device).split(BLOCK):
-            counts = DocumentBatch(*data.padded(rows), None if seen is None else seen[rows])
+            counts = DocumentBatch(*data.padded(rows), None if shares is None else shares[rows])
             block_rates, block_elbos = self._fit_rates(counts, noise)
             rates.append(block_rates)
             elbos.append(block_elbos)
         return np.concatenate(rates), np.concatenate(elbos).astype(np.float64)
 
     def _fit_rates(self, counts: DocumentBatch, noise: Noise) -> tuple[NDArray, NDArray]:
+        """Return the rates of a batch of documents under fixed topics, and their ELBO."""
         network = self.network_
         n_steps = int(self.n_local_steps)
         proximity = as_penalty(self.proximity, self.STATISTICS)
@@ -470,46 +492,52 @@ class PoissonDEF(DataEstimator):
         last_step_size = float(self.learning_rate)
         step_size = Linear(FASTER * last_step_size, last_step_size)
         bound = partial(estimate, network, log_rates, counts, self.n_draws, noise, topics=topics)
-        first = None  # the magnitude of each document
+        first_magnitude = None  # k_0, by default of each document
         for step in range(n_steps):
+            # large step sizes at the beginning
             optimiser.param_groups[0]["lr"] = step_size(step / n_steps)
             optimiser.zero_grad()
             surrogate, elbo = bound()
             loss = -surrogate.sum()
             if penalty is not None:
-                if first is None:
-                    first = elbo.abs() if penalty.memory.first is None else penalty.memory.first
-                moved = self._moved(penalty, log_rates)
-                loss = loss + penalty.falls(step / n_steps) * (first * moved).sum()
+                if first_magnitude is None:
+                    user_magnitude = penalty.memory.first
+                    first_magnitude = elbo.abs() if user_magnitude is None else user_magnitude
+                distances = self._distances_from_past(penalty, log_rates)
+                decrease = penalty.decrease(step / n_steps)
+                loss = loss + decrease * (first_magnitude * distances).sum()
             loss.backward()
             optimiser.step()
         with torch.no_grad():
             _, elbo = bound()
             return numbers(log_rates.exp()), numbers(elbo)
 
-    def _moved(self, penalty: RunningPenalty, log_rates: Tensor) -> Tensor:
+    def _distances_from_past(self, penalty: RunningPenalty, log_rates: Tensor) -> Tensor:
         """Return the distance between each document's q and its past, of shape (B,)."""
         custom = penalty.statistic.custom
 
         def statistic(log_rates: Tensor) -> Tensor:
+            """Return the penalty's statistic of all documents, in one row."""
             # documents are fitted separately, so the statistic is not averaged over documents
+            # a built-in one treats units separately, so all units can pass as one document's
             rows = log_rates.split(1) if custom else [log_rates.reshape(1, -1)]
             return torch.cat([self.network_.statistic(penalty.statistic, row) for row in rows])
 
         value = statistic(log_rates)
         if penalty.of_parameters:
             with torch.no_grad():
-                past = statistic(penalty.follow(log_rates.flatten()).view_as(log_rates))
+                average = penalty.update_average(log_rates.flatten())
+                past_value = statistic(average.view_as(log_rates))
         else:
-            past = penalty.follow(value)
-        distances = penalty.distances(value - past)
+            past_value = penalty.update_average(value)
+        distances = penalty.distances(value - past_value)
         if custom:
             return distances.view(len(log_rates), -1).sum(dim=1)
         # the first value of all units of all documents comes first, then the second value
         return distances.view(-1, *log_rates.shape).sum(dim=(0, 2))
 
     def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
-        """Return X as a CSR matrix of counts, float32."""
+        """Return X as a CSR matrix of counts, float32; `reset` sets the features (in `fit`)."""
         X = check_csr(X, estimator=self, reset=reset, dtype=(np.float32, np.float64))
         name = type(self).__name__
         check_non_negative(X, name)
@@ -518,7 +546,7 @@ class PoissonDEF(DataEstimator):
             raise ValueError(
                 f"X must contain counts, non-negative integers, for {name}. Got {wrong[0]}."
             )
-        check_counts(X, dtype=np.float32)
+        check_counts(X, dtype=np.float32)  # that float32 represents them
         return sparse.csr_matrix(X, dtype=np.float32)
 
     def __sklearn_tags__(self) -> Any:

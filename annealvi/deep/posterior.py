@@ -199,14 +199,17 @@ class HierarchicalPosterior(DeepEstimator):
         annealvi.exceptions.DivergenceError
             If the objective or its gradient is not finite during the fit.
         """
-        with writing(self), unchanged_on_error(self) as keep:
-            # a callback must not find results of an earlier fit
+        # one thread at a time may fit self; an error restores its attributes, unless `keep_state`
+        # was called before
+        with writing(self), unchanged_on_error(self) as keep_state:
+            # a callback must not see results of an earlier fit
             self.__dict__.pop("lower_bounds_", None)
-            before = vars(self).get("_trainer")
+            earlier_trainer = vars(self).get("_trainer")
             try:
-                self._fit(None, self._objective, keep, resume)
+                self._fit(None, self._objective, keep_state, resume)
             finally:
-                if vars(self).get("_trainer") is not before and self.n_iter_:
+                # also after an error or an interruption, if the new fit made a step
+                if vars(self).get("_trainer") is not earlier_trainer and self.n_iter_:
                     self.lower_bounds_ = self.evidence_bounds(*RANKING)[0]
         return self
 
@@ -222,17 +225,19 @@ class HierarchicalPosterior(DeepEstimator):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
+        # without a step there are no lower bounds
         return super().state_dict() | {"lower_bounds": getattr(self, "lower_bounds_", None)}
 
     def load_state_dict(self, tree: Mapping[str, Any], tree_path: str = "") -> None:
         """Set the fitted state from a tree, for :func:`annealvi.load`."""
         super().load_state_dict(tree, tree_path)
         field = Optional(Array((self.network_.n_runs,), finite=False))
-        bounds = field.load(tree["lower_bounds"], "lower_bounds", {})
+        bounds = field.load(tree["lower_bounds"], "lower_bounds", sizes={})
         if bounds is not None:
-            self.lower_bounds_ = bounds.copy()
+            self.lower_bounds_ = bounds.copy()  # the array of a file may be read-only
 
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> LayeredPosterior:
+        """Return the chains of all fits; there are no data X."""
         return POSTERIORS[architecture["transition"]](
             architecture["dim"],
             architecture["n_transitions"],
@@ -265,6 +270,7 @@ class HierarchicalPosterior(DeepEstimator):
         ndarray of shape (n_transitions + 1, n_samples, dim), float32
         """
         noise = self._draws()
+        # the chain has one run, on the second axis
         return numbers(self._chain().layers(check_count(n_samples, "n_samples"), noise)[:, 0])
 
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
@@ -288,6 +294,7 @@ class HierarchicalPosterior(DeepEstimator):
         chain = self._chain()
         Z = check_matrix(Z, dtype=np.float32, accept_sparse=False, name="Z")
         check_width(Z, chain.dim, type(self).__name__, name="Z")
+        # the chain has one run, on the first axis
         return numbers(chain.log_marginal(self._tensor(Z)[None], n_reverse, noise)[0])
 
     def score(
@@ -331,31 +338,37 @@ class HierarchicalPosterior(DeepEstimator):
             check_count(n_draws, "n_draws"),
             check_count(n_reverse, "n_reverse"),
         )
+        # means over draws, for each fit
         return (
             numbers(below).mean(axis=1, dtype=np.float64),
             numbers(above).mean(axis=1, dtype=np.float64),
         )
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+        """Return the optimiser of a fit."""
         return torch.optim.Adam(parameters, lr=float(self.learning_rate))
 
     def _objective(self, network: LayeredPosterior, X: Any, noise: Noise) -> Objective:
-        # check the density at draws of an untrained chain, with separate random numbers
-        z = network.layers(TRIALS, Noise(0, noise.device)).flatten(0, -2).requires_grad_()
+        """Check the log density, and return the loss of a step; there are no data X."""
+        # at draws of an untrained chain, with random numbers of their own
+        noise_of_trials = Noise(seed=0, device=noise.device)
+        z = network.layers(TRIALS, noise_of_trials).flatten(0, -2).requires_grad_()
         what = f"The 'log_density' parameter of {type(self).__name__}"
         value = self.log_density(z)
-        check_values(what, value, (len(z),), z)
+        check_values(what, value, shape=(len(z),), at=z)
         check_gradient(what, value, [z])
         calibration = float(self.calibration) if self.objective == "avo" else 0.0
         betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
         def objective(rows: Tensor | None, step: int) -> Outcome:
+            """Return the outcome of a step; `rows` is None."""
             beta = betas[step]
+            # standard normal numbers, which the chain changes into draws
             epsilon = network.draw_noise(int(self.batch_size), noise)
             value, path = loss_calibrated(
                 network, epsilon, self._log_density, calibration=calibration, beta=beta
             )
-            with torch.no_grad():
+            with torch.no_grad():  # only for the history
                 elbo = hvi_elbo(network, path, self._log_density)
             # a sum over fits, so that the gradient of a fit does not depend on other fits
             return Outcome(-value.mean(dim=-1).sum(), elbo.mean(), beta)

@@ -43,8 +43,13 @@ class BeliefNetwork(nn.Module):
         initial_weight: float | None = None,
         initial_prior: float = 0.5,
     ) -> None:
+        """Make networks for layers of `hidden` bits; `center` is the mean of the data.
+
+        `initial_weight` (None: random) and `initial_prior` are the weights of p and the
+        probability of bits of the top layer at the start.
+        """
         super().__init__()
-        sizes = [len(center), *hidden]
+        sizes = [len(center), *hidden]  # from the data upwards
         self.encoder = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes))
         self.decoder = nn.ModuleList(nn.Linear(above, below) for below, above in pairwise(sizes))
         logit = math.log(initial_prior) - math.log1p(-initial_prior)
@@ -63,20 +68,23 @@ class BeliefNetwork(nn.Module):
         """Draw from q, and return the draws with their log probabilities."""
         bits: list[Tensor] = []
         q_logits: list[Tensor] = []
-        for logits in self.ascend(x, bits):
+        for logits in self.ascend(x, bits):  # it reads the bits that the loop appends
             q_logits.append(logits.expand(n_draws, -1, -1))
             bits.append(noise.bernoulli(q_logits[-1].sigmoid()))
         p_logits = self.p_logits(bits)
         return BitDraws(
             bits=bits,
             q_logits=q_logits,
-            p_logits=p_logits[1:],
+            p_logits=p_logits[1:],  # without those of x
             log_q=log_bernoulli(bits, q_logits),
             log_joint=self.log_joint(x, bits, p_logits),
         )
 
     def ascend(self, x: Tensor, bits: Sequence[Tensor]) -> Iterator[Tensor]:
-        """Yield the logits under q of the bits of each layer, given x or the layer below."""
+        """Yield the logits under q of the bits of each layer, given x or the layer below.
+
+        The bits of a layer must be in `bits` only when the next layer's logits are computed.
+        """
         for i, layer in enumerate(self.encoder):
             yield layer(bits[i - 1] if i else x - self.center)
 
@@ -87,6 +95,7 @@ class BeliefNetwork(nn.Module):
 
     def log_joint(self, x: Tensor, bits: Sequence[Tensor], p_logits: Sequence[Tensor]) -> Tensor:
         """Return log p(x, z), of shape (...)."""
+        # log_bernoulli sums over a list of layers
         log_x = log_bernoulli([x.expand_as(p_logits[0])], p_logits[:1])
         return log_x + log_bernoulli(bits, p_logits[1:])
 
@@ -248,7 +257,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     max_iter: int = 20_000
 
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> BeliefNetwork:
-        center = torch.empty(architecture["n_features"])
+        """Return a network for data X; without X its weights come from a file."""
+        center = torch.empty(architecture["n_features"])  # arbitrary, if the file has the numbers
         if X is not None:
             center = column_means(X)
         return BeliefNetwork(
@@ -256,17 +266,21 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         )
 
     def _bound(self, network: BeliefNetwork, X: Any, noise: Noise) -> Bound:
+        """Return the function that computes the bound of a minibatch of X."""
         n_draws = int(self.n_draws)
 
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
+            """Return the outcome of a step at temperature t; `rows` are row numbers of X."""
             x = X[rows]
             draws = network(x, n_draws, noise)
             surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
             elbo = (draws.log_joint - draws.log_q).detach().mean()
 
             def statistic(f: Statistic, averaged: BeliefNetwork | None = None) -> Tensor:
+                """Return f of q, or of the q of a network with averaged parameters."""
                 if averaged is None:
                     return network.statistic(f, draws)
+                # the logits of the averaged network at the same draws
                 ascended = zip(averaged.ascend(x, draws.bits), draws.bits, strict=True)
                 q_logits = [logits.expand_as(bits) for logits, bits in ascended]
                 return averaged.statistic(f, draws._replace(q_logits=q_logits))
@@ -303,6 +317,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         return numbers(self.network_.decoder[0].bias)
 
     def _check_values(self, values: NDArray[np.float32]) -> None:
+        """Raise a ValueError if a value of X is not 0 or 1."""
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
             raise ValueError(

@@ -47,6 +47,7 @@ class Noise:
     # compared with the networks.
 
     def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
+        """Start a stream with a seed, whose numbers are moved to `device`."""
         self.device = torch.device(device)
         self.generator = torch.Generator().manual_seed(seed)
 
@@ -90,12 +91,16 @@ class TensorField(Array):
         *,
         positive: bool = False,
     ) -> None:
+        """Make a field for a tensor; an axis of the shape may have a name, or any length (None)."""
         super().__init__(shape, dtype, finite=False, positive=positive)
 
     def dump(self, value: Tensor) -> NDArray:
+        """Return a tensor as an array for a file."""
         return value.detach().cpu().numpy().astype(self.dtype, copy=False)
 
     def load(self, value: Any, field_path: str, sizes: Sizes) -> Any:
+        """Check an array of a file, and return it as a tensor; `field_path` is for messages."""
+        # a copy, because the array may be a read-only view of the file
         return torch.from_numpy(super().load(value, field_path, sizes).copy())
 
 
@@ -103,39 +108,46 @@ class NoiseField(Array):
     """A stream of random numbers, which a file contains as the state of its generator."""
 
     def __init__(self) -> None:
+        """Make a field for the bytes of the state of PyTorch's generator."""
         super().__init__((GENERATOR.itemsize,), np.uint8)
 
     def dump(self, value: Noise) -> NDArray:
+        """Return the state of a stream as bytes for a file."""
         return value.generator.get_state().numpy()
 
     def load(self, value: Any, field_path: str, sizes: Sizes) -> Any:
+        """Check the bytes of a file, and return them as a state for `Generator.set_state`."""
         data = super().load(value, field_path, sizes).copy()
         state = torch.from_numpy(data)
+        # numbers left before new ones are made, whether there was a seed, the index of the next
+        # number, and whether a draw is stored
         left, seeded, following, kept = data.view(GENERATOR)[0].tolist()
         try:
             # PyTorch's own check accepts some states with which it reads beyond its array
+            # the next of 624 numbers is at 625 - left; (1, 0) is a generator that drew nothing yet
             sound = 1 <= left <= 624 and (following == 625 - left or (left, following) == (1, 0))
             if not sound or seeded != 1 or kept > 1:
                 raise RuntimeError
-            torch.Generator().set_state(state)
+            torch.Generator().set_state(state)  # only to check the state
         except RuntimeError as error:
             raise damaged(field_path, "the state of a generator of PyTorch", value) from error
         return state
 
 
 def tensors_of(network: nn.Module) -> Schema:
-    """The state of a network in a file; the network may be on the device "meta"."""
+    """Return the fields of a network in a file; the network may be on the device "meta"."""
     return Schema(**{name: TensorField(w.shape) for name, w in network.state_dict().items()})
 
 
 def memory_of(optimiser: torch.optim.Optimizer) -> Schema:
-    """The state of an optimiser in a file: what it keeps for each parameter with a gradient."""
+    """Return the fields of an optimiser in a file: the moments of each parameter, by its number."""
     names = MOMENTS.get(type(optimiser), ())
     fields: dict[str, Field] = {}
     for group in optimiser.param_groups:
         for parameter in group["params"]:
             moments = dict.fromkeys(names, TensorField(parameter.shape))
             step = TensorField((), positive=True)
+            # optional, because parameters without a gradient have no moments
             fields[str(len(fields))] = Optional(Schema(step=step, **moments))
     return Schema(**fields)
 
@@ -172,6 +184,7 @@ class Trainer:
         batch_size: int = 1,
         penalty: Any = None,
     ) -> None:
+        """Prepare a fit of `module` to `n_rows` rows of data (None: no data)."""
         self.module = module  # everything that is trained
         self.optimiser = optimiser
         self.noise = noise  # random numbers for the objective and the order of the data
@@ -179,8 +192,8 @@ class Trainer:
         self.batch_size = batch_size if n_rows is None else min(batch_size, n_rows)
         self.penalty = penalty  # the penalty of the objective; each step replaces its `memory`
         self.monitor = Monitor()
-        self.order = torch.empty(0, dtype=torch.long)
-        self.position = 0
+        self.order = torch.empty(0, dtype=torch.long)  # the rows of the data in this pass
+        self.position = 0  # how many rows of `order` were used in this pass
         # sum and number of ELBOs since the last record
         self.sum = 0.0
         self.count = 0
@@ -195,34 +208,35 @@ class Trainer:
     ) -> None:
         """Make steps until there are `until` in all, or until `on_step` raises StopIteration."""
         parameters = [p for p in self.module.parameters() if p.requires_grad]
-        finite = [p.detach().clone() for p in parameters]
-        every = max(1, until // RECORDS)
+        last_finite = [p.detach().clone() for p in parameters]  # with a finite loss
+        steps_per_record = max(1, until // RECORDS)
         while self.monitor.step < until:
-            memory = self.penalty and self.penalty.memory
+            memory = self.penalty and self.penalty.memory  # before the objective replaces it
             with self.monitor.clock():
                 outcome = objective(self._next_rows(), self.monitor.step)
                 self.optimiser.zero_grad(set_to_none=True)
                 outcome.loss.backward()
                 gradients = [p.grad for p in parameters if p.grad is not None]
-                size = float(nn.utils.get_total_norm(gradients))
+                norm = float(nn.utils.get_total_norm(gradients))
                 loss = float(outcome.loss.detach())
-                if not (math.isfinite(loss) and math.isfinite(size)):
-                    _copy(finite, parameters)  # the last parameters with a finite loss
+                if not (math.isfinite(loss) and math.isfinite(norm)):
+                    _copy(sources=last_finite, targets=parameters)
                     if self.penalty is not None:
                         self.penalty.memory = memory
                     raise DivergenceError(
                         f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss "
-                        f"is {loss}, with gradient norm {size}. Lower 'learning_rate', or look for "
+                        f"is {loss}, with gradient norm {norm}. Lower 'learning_rate', or look for "
                         f"extreme values in {'X' if self.n_rows else 'log_density'}."
                         f"{' The last finite state is kept.' if self.monitor.step else ''}"
                     )
-                _copy([p.detach() for p in parameters], finite)
+                # in place, because new tensors in each step would take time
+                _copy(sources=[p.detach() for p in parameters], targets=last_finite)
                 self.optimiser.step()
-            share = 1.0 if self.n_rows is None else self.batch_size / self.n_rows
-            self.monitor.advance(share, outcome.temperature)
+            share_of_pass = 1.0 if self.n_rows is None else self.batch_size / self.n_rows
+            self.monitor.advance(share_of_pass, outcome.temperature)
             self.sum += float(outcome.elbo.detach())
             self.count += 1
-            if self.monitor.step % every == 0 or self.monitor.step == until:
+            if self.monitor.step % steps_per_record == 0 or self.monitor.step == until:
                 self.monitor.record(elbo=self.sum / self.count)
                 self.sum = 0.0
                 self.count = 0
@@ -250,39 +264,43 @@ class Trainer:
         return self.order[self.position - self.batch_size : self.position].to(self.noise.device)
 
     def _schema(self) -> Schema:
+        """Return the fields of the state in a file; they check all sizes."""
         return Schema(
             module=tensors_of(self.module),
             optimiser=memory_of(self.optimiser),
             noise=NoiseField(),
+            # a Field accepts any value: without a penalty, that of the file is not used
             penalty=Field() if self.penalty is None else self.penalty.MEMORY,
             order=TensorField((None,), np.int64),
-            position=Integer(),
-            sum=Number(finite=False),
-            count=Integer(),
-            monitor=Field(),
+            position=Integer(),  # the number of rows of `order` that were used
+            sum=Number(finite=False),  # of the ELBOs since the last record
+            count=Integer(),  # of these ELBOs
+            monitor=Field(),  # the monitor checks its own state
         )
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that is needed to continue, as a tree for a file."""
-        moments = self.optimiser.state_dict()["state"]
+        moments = self.optimiser.state_dict()["state"]  # by number of the parameter
         state = {
             "module": self.module.state_dict(),
             "optimiser": {n: moments.get(int(n)) for n in memory_of(self.optimiser).fields},
             "penalty": self.penalty and self.penalty.memory,
             "monitor": self.monitor.state_dict(),
         }
+        # the other fields (`order`, `position`, `sum`, `count`, `noise`) are attributes of self
         return self._schema().dump(vars(self) | state)
 
     def load_state_dict(self, tree: Mapping[str, Any]) -> None:
         """Set the state from a fit of the same network, but keep this trainer's step size."""
         state = self._schema().load(tree, "training")
         order = state["order"]
-        each_once = torch.equal(order.sort().values, torch.arange(len(order)))
-        if len(order) not in (0, self.n_rows or 0) or not each_once:
+        each_once = torch.equal(order.sort().values, torch.arange(len(order)))  # each row
+        if len(order) not in (0, self.n_rows or 0) or not each_once:  # 0 before the first step
             raise damaged("training.order", "an order of all rows of the data", order.numpy())
         self.monitor.load_state_dict(state["monitor"], "training.monitor")
         self.module.load_state_dict(state["module"])
         moments = {int(n): kept for n, kept in state["optimiser"].items() if kept is not None}
+        # the optimiser's own settings, such as its step size, are kept
         self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": moments})
         self.noise.generator.set_state(state["noise"])
         if self.penalty is not None:
@@ -292,7 +310,9 @@ class Trainer:
 
 
 def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+    """Copy the values of tensors into other tensors, in place and without gradients."""
     with torch.no_grad():
+        # PyTorch's copy of many tensors in one operation; it takes the targets first
         torch._foreach_copy_(list(targets), list(sources))
 
 
@@ -303,6 +323,7 @@ class SparseRows:
     """A CSR matrix in canonical format on a device, from which minibatches are taken."""
 
     def __init__(self, X: Any, device: torch.device) -> None:
+        """Move the arrays of a CSR matrix X to a device."""
         self.n_features = X.shape[1]
         self._start = torch.as_tensor(X.indptr.astype(np.int64), device=device)
         # one more number, because a matrix without entries would have none to index
@@ -324,8 +345,9 @@ class SparseRows:
         start = self._start[rows]
         length = self._start[rows + 1] - start
         positions = torch.arange(max(1, int(length.max())), device=start.device)
-        stored = positions < length[:, None]
+        stored = positions < length[:, None]  # whether a place has an entry or is padding
         entries = torch.where(stored, start[:, None] + positions, 0)
+        # products with False set the padding to 0
         return self._column[entries] * stored, self._value[entries] * stored
 
 

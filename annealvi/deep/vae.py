@@ -41,6 +41,7 @@ class Stack(nn.Module):
     # lower half of one matrix.
 
     def __init__(self, n_in: int, widths: Sequence[int], units: str = "relu") -> None:
+        """Make a layer for each of `widths`; `units` is "relu" or "gated"."""
         super().__init__()
         self.widths = list(widths)
         self.gated = units == "gated"
@@ -63,8 +64,11 @@ class Stack(nn.Module):
 
 @torch.no_grad()
 def start_orthogonal(layer: Any, maps: int = 1) -> None:
-    """Make each of the `maps` matrices in a layer's weights orthogonal, and set its bias to 0."""
-    for matrix in layer.weight.chunk(maps):
+    """Make each of the `maps` matrices in a layer's weights orthogonal, and set its bias to 0.
+
+    The weights of a layer of gated units contain two matrices, one below the other.
+    """
+    for matrix in layer.weight.chunk(maps):  # views, so that the layer's weights are changed
         nn.init.orthogonal_(matrix)
     nn.init.zeros_(layer.bias)
 
@@ -73,6 +77,7 @@ class GaussianHead(nn.Module):
     """The Gaussian q_0; its means and standard deviations depend on the encoder's output."""
 
     def __init__(self, n_in: int, dim: int) -> None:
+        """Make the maps from `n_in` outputs of the encoder to z_0 in `dim` dimensions."""
         super().__init__()
         self.mean = nn.Linear(n_in, dim)
         self.spread = nn.Linear(n_in, dim)
@@ -99,9 +104,10 @@ class AutoencoderNetwork(nn.Module):
         transition_hidden: int = 64,
         units: str = "relu",
     ) -> None:
+        """Make the networks of images of `n_features` pixels; see VariationalAutoencoder."""
         super().__init__()
         self.n_components = n_components
-        coder, activation = UNITS[units]
+        coder, activation = UNITS[units]  # units of encoder and decoder, and of transitions
         self.encoder = Stack(n_features, hidden, coder)
         self.head = GaussianHead(hidden[-1], n_components)
         for layer in self.encoder.layers:
@@ -137,7 +143,9 @@ class AutoencoderNetwork(nn.Module):
         mean, _ = self.head.moments(context)
         if self.chain is not None:
             for t in range(self.chain.n_transitions):
-                mean = self.chain.forwards.moments(mean[None], t, context)[0][0]
+                # the chain has one run, on the first axis
+                means, _ = self.chain.forwards.moments(mean[None], t, context)
+                mean = means[0]
         return mean
 
     def logits(self, z: Tensor) -> Tensor:
@@ -150,6 +158,7 @@ class AutoencoderNetwork(nn.Module):
         if logits.shape == x.shape:  # PyTorch's fused function does not broadcast
             loss = functional.binary_cross_entropy_with_logits(logits, x, reduction="none")
             return -loss.sum(dim=-1)
+        # several draws of z for each x: log Bern(x; sigmoid(a)) = x a - log(1 + e^a)
         return (x * logits - functional.softplus(logits)).sum(dim=-1)
 
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
@@ -160,6 +169,7 @@ class AutoencoderNetwork(nn.Module):
         self, x: Tensor, context: Tensor, noise: Noise, temperature: float = 1.0, beta: float = 1.0
     ) -> tuple[Tensor, Tensor]:
         """Return the objective of one step without a chain, and the ELBO, averaged over data."""
+        # beta multiplies all terms but log p(x | z), and T the entropy
         # log p(x | z) is estimated from one draw, the other terms are exact: E[log p(z)] = -1/2
         # sum(mu^2 + sigma^2 + log 2 pi) and H = 1/2 sum(log sigma^2 + 1 + log 2 pi)
         q = self.posterior(context)
@@ -185,7 +195,8 @@ class AutoencoderNetwork(nn.Module):
         decoder_steps: str = "all",
     ) -> tuple[Tensor, Tensor]:
         """Return the objective of one step with a chain, and the ELBO, averaged over data."""
-        # with the probability `calibration` it is the sum of the annealed objectives, else the ELBO
+        # with the probability `calibration` it is the sum of the annealed objectives, otherwise the
+        # ELBO; `decoder_steps` is explained in VariationalAutoencoder
         chain = self.chain
         assert chain is not None
         epsilon = chain.draw_noise(len(x), noise)
@@ -194,20 +205,22 @@ class AutoencoderNetwork(nn.Module):
         log_weight = chain.log_weight(path)
 
         def target(z: Tensor) -> Tensor:
+            """Return log p(x | z) + beta log p(z)."""
             return self.log_likelihood(x, z) + beta * hvi.standard_log_density(z)
 
         if annealed:
             log_f = log_densities(path, target, self, follows=decoder_steps == "all")
             bound = avo(path, log_f, beta=beta * temperature, prior_weight=beta)
-            log_f = log_f[-1]
+            log_f = log_f[-1]  # at z_T
         else:
             log_f = target(path.z[-1])
             bound = log_f - beta * temperature * log_weight
+        # the ELBO has the prior with weight 1
         log_joint = log_f + (1.0 - beta) * hvi.standard_log_density(path.z[-1])
         return bound.mean(), (log_joint - log_weight).mean()
 
     def statistic(self, statistic: Statistic, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Return a statistic of q_0 for a proximity penalty."""
+        """Return a statistic of q_0 for a proximity penalty; `context` is the encoder's output."""
         if statistic.of_weights:
             return statistic((), self.encoder_weights())
         prior = Normal(x.new_zeros(()), x.new_ones(()))
@@ -222,10 +235,12 @@ class AutoencoderNetwork(nn.Module):
             z, log_q = self.head(noise.normal(n_draws, len(x), self.n_components), context)
         else:
             epsilon = self.chain.draw_noise(n_draws * len(x), noise)
+            # all draws of all data are rows of the chain's only run
             path = self.chain(epsilon, context=context.repeat(n_draws, 1))
+            # z_T in run 0
             z = path.z[-1, 0].unflatten(0, (n_draws, len(x)))
             log_q = self.chain.log_weight(path)[0].unflatten(0, (n_draws, len(x)))
-        return z, (self.log_joint(x, z) - log_q).double()
+        return z, (self.log_joint(x, z) - log_q).double()  # for accurate averages
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
         """Draw x and z from p."""
@@ -377,10 +392,13 @@ class VariationalAutoencoder(AmortisedEstimator):
     schedule: Schedule | None = None
 
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> AutoencoderNetwork:
+        """Return a network with random weights, which do not depend on the data X."""
         names = ("n_features", *self.ARCHITECTURE)
         return AutoencoderNetwork(**{name: architecture[name] for name in names})
 
     def _bound(self, network: AutoencoderNetwork, X: Any, noise: Noise) -> Bound:
+        """Return the function that computes the bound of a minibatch of X."""
+        # the method that returns the objective of a step and the ELBO
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
             if self.decoder_steps == "elbo" and self.calibration == 1:
@@ -397,11 +415,13 @@ class VariationalAutoencoder(AmortisedEstimator):
         betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
+            """Return the outcome of a step at temperature t; `rows` are row numbers of X."""
             x = X[rows]
-            context = network.encoder(x)
-            tempered, elbo = objective(x, context, noise, t, betas[step])
+            context = network.encoder(x)  # the features of the data, of which q_0 is a function
+            tempered, elbo = objective(x, context, noise, temperature=t, beta=betas[step])
 
             def statistic(f: Statistic, averaged: AutoencoderNetwork | None = None) -> Tensor:
+                """Return f of q_0, or of the q_0 of a network with averaged parameters."""
                 return averaged.statistic(f, x) if averaged else network.statistic(f, x, context)
 
             return Outcome(-tempered, elbo, t, statistic)
@@ -484,17 +504,20 @@ class VariationalAutoencoder(AmortisedEstimator):
             raise ValueError("dead_units needs a model with units='relu'. Got gated units.")
 
         def dead(x: Tensor) -> Tensor:
-            z, _ = network.log_weights(x, 1, noise)
+            """Return one row: whether each unit of any layer is 0 for all images of a block."""
+            z, _ = network.log_weights(x, n_draws=1, noise=noise)
             layers = [*network.encoder.activations(x), *network.decoder.activations(z)]
             return torch.cat([~(layer.flatten(0, -2) > 0).any(dim=0) for layer in layers])[None]
 
-        every = np.all(self._by_blocks(X, 1, dead), axis=0)
+        is_dead = np.all(self._by_blocks(X, n_draws=1, function=dead), axis=0)  # in all blocks
         widths = network.encoder.widths
         names = [f"{coder} {i + 1}" for coder in ("encoder", "decoder") for i in range(len(widths))]
+        # the decoder's layers have the encoder's widths in reverse order
         ends = np.cumsum([*widths, *widths[::-1]])[:-1]
-        return dict(zip(names, np.split(every, ends), strict=True))
+        return dict(zip(names, np.split(is_dead, ends), strict=True))
 
     def _check_values(self, values: NDArray[np.float32]) -> None:
+        """Raise a ValueError if a value of X is not in [0, 1]."""
         check_non_negative(values, type(self).__name__)
         if np.max(values, initial=0) > 1:
             raise ValueError(

@@ -38,6 +38,8 @@ DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree()
 #: The dtypes of arrays that can be written, by their names in safetensors.
 DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
+#: Up to this number of strings are written to the header, whose length is limited.
+IN_HEADER = 10_000
 #: Errors after which a file may lack contents; other errors of fsync lose nothing.
 LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 #: The maximum length of an axis of an array without elements, which needs no bytes in the file.
@@ -117,25 +119,26 @@ def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a new file, which is moved to `path` at the end, or removed after an error."""
     # shortened, because the length of file names is limited
-    partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.partial")
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.partial")
     try:
-        partial.touch(exist_ok=False)
+        temporary.touch(exist_ok=False)
     except OSError as error:
         error.filename = str(path)  # the user's path instead of the temporary one
         raise
-    mode = (path if path.exists() else partial).stat().st_mode & 0o777
+    # the new file gets the permissions of the old one
+    mode = (path if path.exists() else temporary).stat().st_mode & 0o777
     try:
-        yield partial
-        flush(partial)  # the new file must be on the disk before it replaces the old one
+        yield temporary
+        flush(temporary)  # the new file must be on the disk before it replaces the old one
         with suppress(OSError):  # the contents matter more than their protection
-            partial.chmod(mode)
+            temporary.chmod(mode)
         try:
-            partial.replace(path)
+            temporary.replace(path)
         except OSError:  # for example, if a single file is mounted into a container
-            shutil.copyfile(partial, path)
-            partial.unlink()
+            shutil.copyfile(temporary, path)
+            temporary.unlink()
     except BaseException:
-        partial.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -145,7 +148,7 @@ def flush(path: Path) -> None:
         try:
             os.fsync(file.fileno())
         except OSError as error:
-            if error.errno in LOST:
+            if error.errno in LOST:  # others mean that the file system does not offer it
                 raise
 
 
@@ -181,35 +184,47 @@ def _flatten_array(array: NDArray, path: str, tensors: dict[str, NDArray]) -> di
     """Add an array to `tensors`, and return a reference to it; strings become a list."""
     strings = array.tolist() if array.dtype.kind in "OUT" and array.ndim == 1 else [None]
     if all(isinstance(text, str) for text in strings):
-        return {"strings": strings}
-    native = array.dtype.newbyteorder("=")
-    if native not in DTYPES.values():
-        raise TypeError(f"The array {path!r} cannot be written: {native} is not supported.")
+        if len(strings) <= IN_HEADER:
+            return {"strings": strings}
+        content = json.dumps(strings, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        tensors[path] = np.frombuffer(content, np.uint8)
+        return {"encoded": path}
+    native_dtype = array.dtype.newbyteorder("=")
+    if native_dtype not in DTYPES.values():
+        raise TypeError(f"The array {path!r} cannot be written: {native_dtype} is not supported.")
     # the memory order is preserved, because it changes rounding in products of matrices
-    turned = array.flags.f_contiguous and not array.flags.c_contiguous
-    tensors[path] = np.asarray(array.T if turned else array, native, order="C")
-    return {"transposed" if turned else "array": path}
+    is_transposed = array.flags.f_contiguous and not array.flags.c_contiguous
+    tensors[path] = np.asarray(array.T if is_transposed else array, native_dtype, order="C")
+    return {"transposed" if is_transposed else "array": path}
 
 
-def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
-    """Convert JSON to a tree, and move arrays from `left` to their places in the tree."""
+def _unflatten(value: Any, arrays: dict[str, NDArray]) -> Any:
+    """Convert JSON to a tree, and move arrays from `arrays` to their places in the tree.
+
+    Each array is removed from `arrays`, so that a damaged file cannot use it twice.
+    """
     if isinstance(value, list):
-        return [_unflatten(item, left) for item in value]
+        return [_unflatten(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
     match value.get("$"):
         case None:
-            return {key: _unflatten(item, left) for key, item in value.items()}
+            return {key: _unflatten(item, arrays) for key, item in value.items()}
         case {"float": "nan" | "inf" | "-inf" as number}:
             return float(number)
         case {"strings": [*strings]} if all(isinstance(text, str) for text in strings):
             array = np.empty(len(strings), dtype=object)  # dtype str would need more memory
             array[:] = strings
             return array
-        case {"array": str(path)} if path in left:
-            return left.pop(path)
-        case {"transposed": str(path)} if path in left:
-            return left.pop(path).T
+        case {"encoded": str(path)} if path in arrays:
+            # strings that are not valid JSON go to the error below
+            with suppress(ValueError):
+                content = arrays.pop(path).tobytes()
+                return _unflatten({"$": {"strings": json.loads(content)}}, arrays)
+        case {"array": str(path)} if path in arrays:
+            return arrays.pop(path)
+        case {"transposed": str(path)} if path in arrays:
+            return arrays.pop(path).T
     raise ValueError(f"The file is damaged: its header has the invalid entry {str(value)[:80]!r}.")
 
 
@@ -229,21 +244,23 @@ def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
     # this checks the layout of the whole file
     with safe_open(os.fsdecode(path), framework="numpy") as file:
         metadata = file.metadata() or {}
-        names = list(file.keys())
+        array_names = list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:
         raise ValueError("it was not written by annealvi.")
     data = np.memmap(path, np.uint8, mode="r")
+    # the layout of safetensors: the length of the header, the header, the arrays
     length = int(data[:8].view("<u8")[0])
     entries = json.loads(data[8 : 8 + length].tobytes())
     tensors = {}
-    for key in names:
+    for key in array_names:
         dtype = entries[key]["dtype"]
         shape = entries[key]["shape"]
         if dtype not in DTYPES:
             raise ValueError(f"arrays of {dtype} are not supported.")
         if 0 in shape and max(shape) > LONGEST_EMPTY:
             raise ValueError(f"an array without elements has the shape {shape}.")
-        first, last = (8 + length + offset for offset in entries[key]["data_offsets"])
-        array = np.asarray(data[first:last]).view(DTYPES[dtype]).reshape(shape)
+        begin, end = (8 + length + offset for offset in entries[key]["data_offsets"])
+        array = np.asarray(data[begin:end]).view(DTYPES[dtype]).reshape(shape)
+        # kernels need aligned arrays; only an array that is not aligned is copied
         tensors[key] = np.require(array, requirements="A")
     return metadata[TREE], metadata[CHECKSUM], tensors

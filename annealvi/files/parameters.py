@@ -49,9 +49,11 @@ class Parameter(Field):
     """A field whose value is a parameter."""
 
     def dump(self, value: Any) -> Any:
+        """Convert a parameter to a tree."""
         return parameter_tree(value, "")
 
     def load(self, value: Any, path: str, sizes: Any) -> Any:
+        """Convert a tree to a parameter."""
         return parameter_of(value, path)
 
 
@@ -70,8 +72,8 @@ _TYPE = Schema(type=Text(*OBJECTS, *KINDS))
 
 
 def parameter_tree(value: Any, name: str) -> Any:
-    """Convert a parameter to a tree; raise TypeError if it cannot be written."""
-    value = value.item() if isinstance(value, np.generic) else value
+    """Convert a parameter to a tree; raise TypeError, which names it, if it cannot be written."""
+    value = value.item() if isinstance(value, np.generic) else value  # a scalar of NumPy
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, Integral):
@@ -107,7 +109,7 @@ def parameter_tree(value: Any, name: str) -> Any:
 
 
 def parameter_of(tree: Any, path: str) -> Any:
-    """Convert a tree from a file to a parameter; `way` is its path in the file."""
+    """Convert a tree from a file to a parameter; `path` is its place in the file."""
     if isinstance(tree, list):
         return [parameter_of(item, f"{path}.{i}") for i, item in enumerate(tree)]
     if isinstance(tree, np.ndarray):
@@ -127,10 +129,10 @@ def parameter_of(tree: Any, path: str) -> Any:
 
 def parameters_of(tree: Any, cls: Any, path: str) -> dict[str, Any]:
     """Read the parameters of an object of a class; missing parameters keep their defaults."""
-    tree = Tree().load(tree, path, {})
-    possible = inspect.signature(cls).parameters
+    tree = Tree().load(tree, path, {})  # raises an error if it is not a dict
+    parameter_names = inspect.signature(cls).parameters
     for name in tree:
-        if name not in possible or name in LEFT_OUT:
+        if name not in parameter_names or name in LEFT_OUT:
             raise damaged(f"{path}.{name}", f"a parameter of {cls.__name__}", tree[name])
     return {name: parameter_of(item, f"{path}.{name}") for name, item in tree.items()}
 
@@ -144,6 +146,7 @@ def contents(value: Any) -> dict[str, Any]:
 
 
 def class_of(name: str) -> Any:
+    """Import a class by its name in the table."""
     return getattr(importlib.import_module(OBJECTS[name]), name)
 
 

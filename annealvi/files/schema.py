@@ -21,13 +21,13 @@ Sizes = Mapping[str, Any]
 
 
 def damaged(path: str, must_be: str, value: Any) -> ValueError:
-    """Return the error about a value in a file that is not allowed; `way` is its path."""
+    """Return the error about a value in a file that is not allowed; `path` is its place."""
     if isinstance(value, np.ndarray):
-        got = f"an array of {value.dtype} of shape {value.shape}"
+        shown_value = f"an array of {value.dtype} of shape {value.shape}"
     else:
-        got = repr(value)
-        got = got if len(got) <= 80 else f"{got[:77]}..."
-    return ValueError(f"The file is damaged: {path!r} must be {must_be}. Got {got}.")
+        shown_value = repr(value)
+        shown_value = shown_value if len(shown_value) <= 80 else f"{shown_value[:77]}..."
+    return ValueError(f"The file is damaged: {path!r} must be {must_be}. Got {shown_value}.")
 
 
 class Field:
@@ -37,9 +37,11 @@ class Field:
     kind: ClassVar[Any] = staticmethod(lambda value: value)
 
     def dump(self, value: Any) -> Any:
+        """Convert the value of an attribute to what the file contains."""
         return self.kind(value)
 
     def load(self, value: Any, path: str, sizes: Sizes) -> Any:
+        """Check a value from a file, where its place is `path`, and return it."""
         return value
 
 
@@ -47,9 +49,11 @@ class Tree(Field):
     """A dict whose values the caller checks; an object is written by its `state_dict`."""
 
     def dump(self, value: Any) -> Any:
+        """Return a dict, or the `state_dict` of an object."""
         return value if isinstance(value, Mapping) else value.state_dict()
 
     def load(self, value: Any, path: str, sizes: Sizes) -> Any:
+        """Check that a value from a file is a dict."""
         if not isinstance(value, Mapping):
             raise damaged(path, "a dict", value)
         return value
@@ -61,6 +65,7 @@ class Flag(Field):
     kind = bool
 
     def load(self, value: Any, path: str, sizes: Sizes) -> bool:
+        """Check that a value from a file is a bool."""
         if not isinstance(value, bool):
             raise damaged(path, "a bool", value)
         return value
@@ -72,9 +77,11 @@ class Text(Field):
     kind = str
 
     def __init__(self, *options: str) -> None:
+        """Any string is allowed if there are no `options`."""
         self.options = options
 
     def load(self, value: Any, path: str, sizes: Sizes) -> str:
+        """Check that a value from a file is a string, and one of the options."""
         if not isinstance(value, str) or (self.options and value not in self.options):
             raise damaged(path, f"one of {list(self.options)}" if self.options else "a str", value)
         return value
@@ -86,10 +93,12 @@ class Integer(Field):
     kind = int
 
     def __init__(self, lower: int | str = 0, upper: int | str = 2**53) -> None:
+        """Limits are numbers, or names of values that were read before."""
         self.lower = lower
         self.upper = upper
 
     def load(self, value: Any, path: str, sizes: Sizes) -> int:
+        """Check an int from a file; `sizes` has the values that limits refer to."""
         lower = _size(self.lower, sizes)
         upper = _size(self.upper, sizes)
         if not isinstance(value, int) or isinstance(value, bool) or not lower <= value <= upper:
@@ -105,18 +114,20 @@ class Number(Field):
     def __init__(
         self, lower: float = -np.inf, upper: float = np.inf, *, finite: bool = True
     ) -> None:
+        """With ``finite=False`` infinity and NaN are allowed, whatever the limits."""
         self.lower = lower
         self.upper = upper
         self.finite = finite
 
     def load(self, value: Any, path: str, sizes: Sizes) -> float:
+        """Check a float from a file, where its place is `path`."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             number = as_float(value)
             if np.isfinite(number):
-                fits = self.lower <= number <= self.upper
+                is_allowed = self.lower <= number <= self.upper
             else:
-                fits = not self.finite and isinstance(value, float)
-            if fits:
+                is_allowed = not self.finite and isinstance(value, float)
+            if is_allowed:
                 return number
         limits = f"in the range [{self.lower:g}, {self.upper:g}]"
         raise damaged(path, f"a{' finite' if self.finite else ''} float {limits}", value)
@@ -137,20 +148,28 @@ class Array(Field):
         finite: bool = True,
         positive: bool = False,
     ) -> None:
+        """A length of None allows any length; a name refers to a value read before."""
         self.shape = tuple(shape)
         self.dtype = dtype
         self.finite = finite
         self.positive = positive
 
     def dump(self, value: Any) -> NDArray:
+        """Convert a value to an array."""
         return np.asarray(value)
 
     def load(self, value: Any, path: str, sizes: Sizes) -> NDArray:
-        named = isinstance(self.dtype, str) and self.dtype in sizes
-        dtype = np.dtype(sizes[self.dtype] if named else self.dtype)  # type: ignore[index]
+        """Check an array from a file; `sizes` has the values that its shape refers to."""
+        is_named = isinstance(self.dtype, str) and self.dtype in sizes
+        dtype = np.dtype(sizes[self.dtype] if is_named else self.dtype)  # type: ignore[index]
         shape = tuple(None if side is None else _size(side, sizes) for side in self.shape)
-        alike = isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
-        if not alike or any(n not in (None, m) for n, m in zip(shape, value.shape, strict=True)):
+        has_dtype_and_ndim = (
+            isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
+        )
+        if not has_dtype_and_ndim or any(
+            expected not in (None, length)
+            for expected, length in zip(shape, value.shape, strict=True)
+        ):
             raise damaged(path, f"an array of {dtype} of shape {shape}", value)
         if dtype.kind == "f" and (self.finite or self.positive) and value.size:
             smallest = value.min()
@@ -169,12 +188,14 @@ class Strings(Field):
     """A one-dimensional array of strings, whose length can be the name of a value read before."""
 
     def __init__(self, length: int | str | None = None) -> None:
+        """A `length` of None allows any length; a name refers to a value read before."""
         self.length = length
 
     def load(self, value: Any, path: str, sizes: Sizes) -> NDArray:
+        """Check an array of strings from a file; `sizes` may have its length."""
         length = None if self.length is None else _size(self.length, sizes)
-        strings = isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1
-        if not strings or (length is not None and len(value) != length):
+        is_strings = isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1
+        if not is_strings or (length is not None and len(value) != length):
             raise damaged(path, "an array of strings of the right length", value)
         return value
 
@@ -183,12 +204,15 @@ class Optional(Field):
     """None, or a value of another field; a value that is missing in a file means None."""
 
     def __init__(self, field: Field) -> None:
+        """`field` defines the values other than None."""
         self.field = field
 
     def dump(self, value: Any) -> Any:
+        """Write None, or a value of the field."""
         return None if value is None else self.field.dump(value)
 
     def load(self, value: Any, path: str, sizes: Sizes) -> Any:
+        """Check a value from a file, unless it is None."""
         return None if value is None else self.field.load(value, path, sizes)
 
 
@@ -196,13 +220,16 @@ class Listed(Field):
     """A list of at most `max_length` items, which are all of the same field."""
 
     def __init__(self, field: Field, max_length: int | str = 2**53) -> None:
+        """`field` defines the items; `max_length` can be the name of a value read before."""
         self.field = field
         self.max_length = max_length
 
     def dump(self, value: Any) -> list:
+        """Write each item."""
         return [self.field.dump(item) for item in value]
 
     def load(self, value: Any, path: str, sizes: Sizes) -> list:
+        """Check each item of a list from a file."""
         max_length = _size(self.max_length, sizes)
         if not isinstance(value, list) or len(value) > max_length:
             raise damaged(path, f"a list of at most {max_length} items", value)
@@ -213,12 +240,15 @@ class Named(Field):
     """A dict whose values are all of the same field."""
 
     def __init__(self, field: Field) -> None:
+        """`field` defines the values."""
         self.field = field
 
     def dump(self, value: Any) -> dict[str, Any]:
+        """Write the value of each name."""
         return {name: self.field.dump(item) for name, item in value.items()}
 
     def load(self, value: Any, path: str, sizes: Sizes) -> dict[str, Any]:
+        """Check each value of a dict from a file."""
         items = Tree().load(value, path, sizes).items()
         return {name: self.field.load(item, f"{path}.{name}", sizes) for name, item in items}
 
@@ -227,6 +257,7 @@ class Generator(Field):
     """A RandomState or None; reading creates a new generator in the same state."""
 
     def dump(self, value: RandomState | None) -> dict[str, Any] | None:
+        """Write the state of a generator; raise TypeError for other bit generators."""
         if value is None:
             return None
         state = value.get_state(legacy=False)
@@ -238,6 +269,7 @@ class Generator(Field):
         return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 
     def load(self, value: Any, path: str, sizes: Sizes) -> RandomState | None:
+        """Make a generator in the state from a file."""
         if value is None:
             return None
         state = TWISTER.load(value, path)
@@ -254,6 +286,7 @@ class Schema(Field):
     """
 
     def __init__(self, make: Callable[..., Any] = dict, /, **fields: Field) -> None:
+        """`make` is called with the values that were read, as keyword arguments."""
         self.make = make
         self.fields = fields
 
@@ -267,23 +300,24 @@ class Schema(Field):
         """Check the values of a tree that was read from a file, and return them."""
         if not isinstance(value, Mapping):
             raise damaged(path, "a dict", value)
-        known = {**(sizes or {}), **more}
+        known_sizes = {**(sizes or {}), **more}
         values = {}
         for name, field in self.fields.items():
             place = f"{path}.{name}" if path else name
             # fields that are added in a later version are Optional: older files lack them
             if name not in value and not isinstance(field, Optional):
                 raise ValueError(f"The file is damaged: {place!r} is missing.")
-            values[name] = field.load(value.get(name), place, known)
-            known[name] = values[name]
+            values[name] = field.load(value.get(name), place, known_sizes)
+            known_sizes[name] = values[name]  # the next fields can refer to it
         return self.make(**values)
 
     def restore(self, target: Any, value: Any, path: str = "", **sizes: Any) -> None:
         """Check all values of a tree, and set them as attributes of an object."""
+        # a plain schema, without `make`, returns a dict
         for name, attribute in Schema(**self.fields).load(value, path, sizes).items():
             # a copy instead of a view of the file's memory map
-            is_view = isinstance(attribute, np.ndarray)
-            setattr(target, name, attribute.copy() if is_view else attribute)
+            is_array = isinstance(attribute, np.ndarray)
+            setattr(target, name, attribute.copy() if is_array else attribute)
 
 
 TWISTER = Schema(
@@ -292,4 +326,5 @@ TWISTER = Schema(
 
 
 def _size(size: int | str, sizes: Sizes) -> int:
+    """A length or limit, which can be the name of a value in `sizes`."""
     return sizes[size] if isinstance(size, str) else size

@@ -196,21 +196,24 @@ class Monitor:
         """Return the progress as a tree; raise TypeError if a recorded value is not a number."""
         n = len(self._records)
         try:
-            history = {name: part.astype(float).reshape(n) for name, part in self.history.items()}
+            history = {
+                name: column.astype(float).reshape(n) for name, column in self.history.items()
+            }
         except (TypeError, ValueError) as error:
             raise TypeError(f"The records of a fit cannot be written to a file: {error}") from error
         return MONITOR.dump(vars(self) | {"n_records": n, "history": history})
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "monitor") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], path: str = "monitor") -> None:
         """Set the progress from a tree."""
-        found = MONITOR.load(tree, way)
-        n, history = found.pop("n_records"), found.pop("history")
+        values = MONITOR.load(tree, path)
+        n = values.pop("n_records")
+        history = values.pop("history")
         fields = dict.fromkeys(self.FIELDS, Array((n,))) | {"seconds": Array((n,), finite=False)}
-        Schema(**fields).load(history, f"{way}.history")
-        columns = [part.tolist() for part in history.values()]
+        Schema(**fields).load(history, f"{path}.history")
+        columns = [column.tolist() for column in history.values()]
         records = [dict(zip(history, row, strict=True)) for row in zip(*columns, strict=True)]
-        vars(self).update(found, _records=records)
-        self.temperature_path = found["temperature_path"].tolist()
+        vars(self).update(values, _records=records)
+        self.temperature_path = values["temperature_path"].tolist()
 
 
 MONITOR = Schema(
@@ -326,4 +329,5 @@ def optimise(
                     return
         if after_pass is not None and after_pass(index):
             return
-        position.n_passes, position.n_batches = index + 1, 0
+        position.n_passes = index + 1
+        position.n_batches = 0

@@ -69,15 +69,16 @@ class Callbacks:
     """
 
     def __init__(self, callback: Any, estimator: Any, others: tuple = ()) -> None:
-        several = as_list(callback)
-        for one in several:
-            if not callable(one):
+        """Check the user's callbacks, and add `others`."""
+        callbacks = as_list(callback)
+        for user_callback in callbacks:
+            if not callable(user_callback):
                 raise TypeError(
                     f"The 'callback' parameter of {type(estimator).__name__} must be None, a "
-                    f"callable or a list of callables. Got {one!r}."
+                    f"callable or a list of callables. Got {user_callback!r}."
                 )
         # callbacks with `during_fit` come last; otherwise the order is not changed
-        self._callbacks = sorted([*several, *others], key=_watches)
+        self._callbacks = sorted([*callbacks, *others], key=_has_during_fit)
         self._estimator = estimator
 
     def __len__(self) -> int:
@@ -97,18 +98,21 @@ class Callbacks:
     def during_fit(self) -> Iterator[None]:
         """Return the context that `fit` runs in."""
         with ExitStack() as stack:
-            for callback in filter(_watches, self._callbacks):
+            # ExitStack leaves all contexts in reverse order, even after an error
+            for callback in filter(_has_during_fit, self._callbacks):
                 stack.enter_context(callback.during_fit(self._estimator))
             yield
 
 
 def as_list(callback: Any) -> list[Any]:
+    """Return the callbacks of a parameter that may be None, a callback, a list or a tuple."""
     if isinstance(callback, list | tuple):
         return list(callback)
     return [] if callback is None else [callback]
 
 
-def _watches(callback: Any) -> bool:
+def _has_during_fit(callback: Any) -> bool:
+    """Whether a callback must be informed of the end of a fit."""
     return hasattr(callback, "during_fit")
 
 
@@ -143,12 +147,21 @@ class Tasks:
         y: Any,
         fitted: Callable[[], dict[str, Any]] = dict,
     ) -> None:
-        self._estimator, self._open_root, self._fitted = estimator, open_root, fitted
-        self._shown = {"X": X, "y": y}
+        """Prepare the tasks of a fit to X and y.
+
+        `open_root` makes the root task, and `fitted` returns the fitted attributes of the model.
+        """
+        self._estimator = estimator
+        self._open_root = open_root
+        self._fitted_attributes = fitted
+        self._data_for_callbacks = {"X": X, "y": y}
         if y is None and X is not None:
-            self._shown["y"] = lambda: np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
-        self._path: list[Any] = []  # the open tasks, starting with the root
-        self._n_left = 0  # number of steps after the open step
+            # scikit-learn's callbacks may require a y; a function, so that zeros are made if needed
+            self._data_for_callbacks["y"] = lambda: np.zeros(
+                X.shape[0] if hasattr(X, "shape") else len(X)
+            )
+        self._open_tasks: list[Any] = []  # from the root to the innermost task
+        self._n_steps_left = 0  # after the open step
         self._steps_per_pass = 1
 
     @contextmanager
@@ -156,44 +169,56 @@ class Tasks:
         """Return the context that `fit` runs in."""
         try:
             yield
-            while self._path:
-                self._end(fitted=len(self._path) == 1)
+            # after an error, tasks are not ended, only torn down
+            while self._open_tasks:
+                self._end(is_fitted=len(self._open_tasks) == 1)  # the root
         finally:
-            self._path = []
+            self._open_tasks = []
             _teardown(self._estimator)
 
     def begin(self, estimator: Any, run: Run) -> None:
         """Open the task of a run, and its first step."""
-        self._n_left, self._steps_per_pass = run.n_steps - run.n_done, run.steps_per_pass
-        several = run.n_runs > 1
-        while len(self._path) > 1:  # tasks of the previous run
-            self._end(fitted=False)
-        if not self._path:
-            size = run.n_runs - run.number if several else self._n_left
-            self._begin(self._open_root(max_subtasks=size))
-        if several:
-            self._begin(self._path[-1].subcontext("run", max_subtasks=self._n_left))
+        self._n_steps_left = run.n_steps - run.n_done
+        self._steps_per_pass = run.steps_per_pass
+        has_runs = run.n_runs > 1  # otherwise the steps are subtasks of the fit itself
+        while len(self._open_tasks) > 1:  # tasks of the previous run
+            self._end(is_fitted=False)
+        if not self._open_tasks:
+            # a fit that was resumed has only the runs from run.number on
+            n_subtasks = run.n_runs - run.number if has_runs else self._n_steps_left
+            self._begin(self._open_root(max_subtasks=n_subtasks))
+        if has_runs:
+            self._begin(self._open_tasks[-1].subcontext("run", max_subtasks=self._n_steps_left))
         self._open_step()
 
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
         """Close the task of a step, and open the task of the next step."""
-        if not self._path:
-            return  # a step of `partial_fit`
-        if self._end(fitted=monitor.step % self._steps_per_pass == 0):
-            raise StopIteration
+        if not self._open_tasks:
+            return  # a step of `partial_fit`, which has no tasks
+        # a fitted model is passed after each pass
+        if self._end(is_fitted=monitor.step % self._steps_per_pass == 0):
+            raise StopIteration  # the fit stops, because a callback requests it
         self._open_step()
 
     def _open_step(self) -> None:
-        if self._n_left:
-            self._n_left -= 1
-            self._begin(self._path[-1].subcontext("step", max_subtasks=0))
+        """Open the task of the next step, unless all steps were made."""
+        if self._n_steps_left:
+            self._n_steps_left -= 1
+            self._begin(self._open_tasks[-1].subcontext("step", max_subtasks=0))
 
     def _begin(self, task: Any) -> None:
-        self._path.append(task)
-        task.call_on_fit_task_begin(estimator=self._estimator, **self._shown)
+        """Open a task in the innermost open task, and inform the callbacks."""
+        self._open_tasks.append(task)
+        task.call_on_fit_task_begin(estimator=self._estimator, **self._data_for_callbacks)
 
-    def _end(self, fitted: bool) -> bool:
-        """End the innermost task; return whether a callback requests that the fit stops."""
-        made = {"reconstruction_attributes": self._fitted} if fitted else {}
-        task = self._path.pop()
-        return task.call_on_fit_task_end(estimator=self._estimator, **self._shown, **made)
+    def _end(self, is_fitted: bool) -> bool:
+        """End the innermost task; return whether a callback requests that the fit stops.
+
+        If `is_fitted`, callbacks can make a fitted copy of the estimator, from attributes that
+        scikit-learn calls reconstruction attributes.
+        """
+        attributes = {"reconstruction_attributes": self._fitted_attributes} if is_fitted else {}
+        task = self._open_tasks.pop()
+        return task.call_on_fit_task_end(
+            estimator=self._estimator, **self._data_for_callbacks, **attributes
+        )

@@ -49,7 +49,10 @@ class Found(property):
         assign: Callable[[Any, Any], None] | None = None,
     ) -> None:
         super().__init__(self._get, None if assign is None else self._set)
-        self.of, self.when, self.assign, self.name = of, when, assign, ""
+        self.of = of
+        self.when = when
+        self.assign = assign
+        self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -157,17 +160,19 @@ class Fitted(Versioned, CallbackSupport):
         names = getattr(self, "feature_names_in_", None)
         return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], path: str = "state") -> None:
         self._validate_params()  # type: ignore[attr-defined]
-        found = FITTED.load(tree, way)
-        state = self._state_of(found["fit"], f"{way}.fit")
-        n_features, names = state.model.n_features, found["feature_names_in"]
+        values = FITTED.load(tree, path)
+        state = self._state_of(values["fit"], f"{path}.fit")
+        n_features = state.model.n_features
+        names = values["feature_names_in"]
         if names is not None:
-            place = f"{way}.feature_names_in"
+            place = f"{path}.feature_names_in"
             self.feature_names_in_ = Strings(n_features).load(names, place, {})
-        self._state, self.n_features_in_ = state, n_features
+        self._state = state
+        self.n_features_in_ = n_features
 
-    def _state_of(self, tree: Mapping[str, Any], way: str) -> Any:
+    def _state_of(self, tree: Mapping[str, Any], path: str) -> Any:
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -111,11 +111,13 @@ class Runs(Generic[F]):
                     raise damaged(name, "a generator", None)
         begun = None if self._saved is None else self._saved["generator"]
         self.generator = begin_generator(random_state, begun)
-        self._first = self._began = copy.deepcopy(self.generator)
+        self._first = copy.deepcopy(self.generator)
+        self._began = self._first
         self.scores: list[float] = []
         self.ended: list[F] = []
         self.under_way: F | None = None
-        self.finished = self._keeps_all = False
+        self.finished = False
+        self._keeps_all = False
         self.halt = threading.Event()
 
     @property
@@ -177,7 +179,8 @@ class Runs(Generic[F]):
                 stopped = fit.stopped
             if follow is not None and not self.finished:
                 if self.under_way is None:
-                    runs, self.ended = sorted(self.ended, key=lambda fit: fit.number), []
+                    runs = sorted(self.ended, key=lambda fit: fit.number)
+                    self.ended = []
                     self.under_way = follow(runs)
                 fit = self.under_way
                 if show is not None:
@@ -219,13 +222,15 @@ class Runs(Generic[F]):
         follow: Callable[[list[F]], F] | None,
     ) -> None:
 
-        def load(number: int, tree: Any, way: str, *, ended: bool) -> F:
+        def load(number: int, tree: Any, path: str, *, ended: bool) -> F:
             fit = follow([begin(0)]) if follow and number == n_runs else begin(number)
-            fit.load_state_dict(Tree().load(tree, way, {}), way, ended=ended)
+            fit.load_state_dict(Tree().load(tree, path, {}), path, ended=ended)
             return fit
 
-        self.finished, scores = saved["finished"], saved["scores"].tolist()
-        numbers, n = [part["number"] for part in saved["ended"]], len(scores)
+        self.finished = saved["finished"]
+        scores = saved["scores"].tolist()
+        numbers = [saved_fit["number"] for saved_fit in saved["ended"]]
+        n = len(scores)
         if not int(self.finished) <= n <= n_runs:
             raise damaged("scores", f"the scores of at most {n_runs} runs", scores)
         follows = follow is not None and (self.finished or (n == n_runs and not numbers))
@@ -237,8 +242,8 @@ class Runs(Generic[F]):
         if numbers not in possible:
             raise damaged("ended", f"the fits of {n} runs", numbers)
         self.ended = [
-            load(part["number"], part["fit"], f"ended.{place}.fit", ended=True)
-            for place, part in enumerate(saved["ended"])
+            load(saved_fit["number"], saved_fit["fit"], f"ended.{place}.fit", ended=True)
+            for place, saved_fit in enumerate(saved["ended"])
         ]
         self.scores = scores
         if not self.finished and (n < n_runs or follows):
@@ -266,7 +271,8 @@ class Runs(Generic[F]):
             if self.halt.is_set():
                 return math.nan
             try:
-                fit = unfinished[number] = begin(number)
+                fit = begin(number)
+                unfinished[number] = fit
                 fit.run()
             except BaseException:
                 self.halt.set()
@@ -354,11 +360,14 @@ class Fingerprint:
 
     def check(self, tree: Mapping[str, Any], path: str | os.PathLike) -> None:
         """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
-        file, ours = f"resume={os.fspath(path)!r}", self.state_dict()
+        file = f"resume={os.fspath(path)!r}"
+        ours = self.state_dict()
         theirs = FINGERPRINT.load(tree, "fit")
         if theirs["estimator"] != self.owner:
-            got = f"a checkpoint of {theirs['estimator'][:80]}"
-            raise ValueError(f"{file} must be a checkpoint of {self.owner}. Got {got}.")
+            raise ValueError(
+                f"{file} must be a checkpoint of {self.owner}. Got a checkpoint of "
+                f"{theirs['estimator'][:80]}."
+            )
         for name, value in ours["parameters"].items():
             had = theirs["parameters"].get(name, "no such value")
             if had != value:
@@ -383,8 +392,8 @@ def described(tree: Any) -> str:
     if isinstance(tree, list):
         return f"[{', '.join(map(described, tree))}]"
     if isinstance(tree, Mapping):
-        parts = tree.get("parameters", tree)
-        inner = [f"{name}={described(part)}" for name, part in parts.items() if name != "type"]
+        items = tree.get("parameters", tree)
+        inner = [f"{name}={described(item)}" for name, item in items.items() if name != "type"]
         return f"{tree.get('type', '')}({', '.join(inner)})"
     return repr(int(tree) if isinstance(tree, float) and tree.is_integer() else tree)
 

@@ -95,7 +95,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     random_state : int, RandomState instance or None, default=None
         Seed for the initial topics and for the choice of held-out documents.
     verbose : int, default=0
-        If not 0, print a line after each pass.
+        If 1, print a line after each pass that all runs have made (see `n_init`), and after each
+        batch pass at the end.  If 2 or more, print a line after each pass of each run.
     preset : {"annealvi", "sklearn"}, default="annealvi"
         The values that parameters have if they are None or ``"auto"``: those computed from the
         corpus, or scikit-learn's defaults.
@@ -120,7 +121,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         Runs are merged only if all topics have the same prior, no prior is learned, `init` is not
         an array, and T is always 1 or decreases to 1 by a schedule.  Otherwise ``"auto"`` means 1.
-        If you set more runs, the run with the lowest perplexity (`bound_`) is kept or, with
+        If you set more runs, the run with the highest ELBO of documents and topics is kept or, with
         `validation_fraction`, the run with the highest `validation_score_`.
     validation_fraction : float, default=None
         Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass, these
@@ -213,7 +214,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     dtype_ : dtype
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
-        Perplexity of all documents passed to `fit`, including held-out documents.  On a small
+        Perplexity of all documents passed to `fit`, including held-out documents, as the method
+        `perplexity` computes it.  On a small
         corpus, merged topics predict better than topics of one run, but have a higher `bound_`.
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
@@ -639,6 +641,22 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         mixture.assign(sums, np.ascontiguousarray(topics.T, np.float64), sums)
         return mixture.predict(X)
 
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Fit the model, and predict the topic of each of the same documents; see `predict`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Topic numbers.
+        """
+        return self.fit(X).predict(X)
+
     @reads
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats.
@@ -835,7 +853,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @components_.setter
     @checked
     def components_(self, value: ArrayLike) -> None:
-        array, name = as_array(value), "components_"
+        array = as_array(value)
+        name = "components_"
         with writing(self):
             state: LDAState | None = vars(self).get("_state")
             if state is not None and state.under_way:  # in a callback
@@ -895,8 +914,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             kept=kept,
         )
 
-    def _state_of(self, tree: Mapping[str, Any], way: str) -> LDAState:
-        return LDAState.of(tree, way)
+    def _state_of(self, tree: Mapping[str, Any], path: str) -> LDAState:
+        return LDAState.of(tree, path)
 
     @classmethod
     def _check_values(cls, values: dict[str, Any]) -> None:
@@ -938,7 +957,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool
     ) -> tuple[sparse.csr_matrix, dict[str, Any]]:
         check_is_fitted(self)
-        X, population = self._check_X(X, "perplexity"), None
+        X = self._check_X(X, "perplexity")
+        population = None
         if doc_topic_distr is not None:
             n_samples, n_topics = doc_topic_distr.shape
             if n_samples != X.shape[0]:
@@ -951,19 +971,20 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return X, {"gamma": doc_topic_distr, "population": population}
 
 
-def generators(own: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
+def generators(generator: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
     """Return a random generator for each run, and one that draws the held-out documents.
 
     Run 1 uses the same random numbers as a fit with ``n_init=1``.  The seeds of the other
     generators are drawn from a copy of the generator of run 1.
     """
-    seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_runs)
-    return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
+    seeds = copy.deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
+    return [generator, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
 def prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping[str, Any]]:
     """Check X, and return it in the dtype of the fit, with its original dtype and parameters."""
-    X, parameters = check_words(columns, X, "fit", reset=True), vars(columns)
+    X = check_words(columns, X, "fit", reset=True)
+    parameters = vars(columns)
     return in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters
 
 

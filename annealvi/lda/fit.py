@@ -38,7 +38,8 @@ from annealvi.models.lda.merging import Largest, merged_topics, support
 from annealvi.models.lda.starts import CorpusOfFit
 
 #: The largest step size after a merge, and the minimum number of such steps.
-REFINING, REFINING_STEPS = 0.1, 10
+REFINING = 0.1
+REFINING_STEPS = 10
 #: The number of documents whose perplexity is shown in a progress bar.
 FEW = 200
 
@@ -159,7 +160,7 @@ class Fit:
             self.goodness = self.score
         elif not self.halt.is_set():
             self.score = self.perplexity.final(self.state, self.engine)
-            self.goodness = -self.score
+            self.goodness = self.perplexity.elbo
 
     def conclude(self) -> None:
         """Compute `bound_` and the other results of the final fit."""
@@ -185,13 +186,13 @@ class Fit:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fit, after a step or at its end, as a tree; see :mod:`annealvi.files`."""
-        parts = {
+        trees = {
             "state": self.state.state_dict(),
             "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
         }
-        return FIT.dump(vars(self) | parts)
+        return FIT.dump(vars(self) | trees)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], path: str, *, ended: bool) -> None:
         """Continue from the state of a fit with the same plan and the same run."""
         plan = self.plan
         begun = self.state
@@ -207,34 +208,35 @@ class Fit:
             "n_hooks": len(self.hooks),
             "n_runs": plan.settings.n_init,
         }
-        saved = FIT.load(tree, way, **sizes)
-        self.state = state = LDAState.of(saved["state"], f"{way}.state")
+        saved = FIT.load(tree, path, **sizes)
+        state = LDAState.of(saved["state"], f"{path}.state")
+        self.state = state
         model = state.model
         if model.n_topics != n_topics or model.shape != begun.model.shape:
             raise damaged(
-                f"{way}.state.model",
+                f"{path}.state.model",
                 f"one of {n_topics} topics, {n_features} words, {begun.model.dtype}",
                 model,
             )
         if state.temperature != begun.temperature:
-            raise damaged(f"{way}.state.temperature", "the fit's temperature", state.temperature)
+            raise damaged(f"{path}.state.temperature", "the fit's temperature", state.temperature)
         state.shown = plan.shown  # the same X may be in another dtype
         if model.rng is not None and begun.model.rng is not None:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
         model.rng = begun.model.rng  # all runs share this generator
         state.resume(plan.settings)  # this completes the last step
-        for number, (hook, part) in enumerate(zip(self.hooks, saved["hooks"], strict=True)):
-            hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
+        for number, (hook, saved_hook) in enumerate(zip(self.hooks, saved["hooks"], strict=True)):
+            hook.SCHEMA.restore(hook, saved_hook, f"{path}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
-            self.perplexity.latest = None  # so that gamma is computed again
+            self.perplexity.latest = np.nan  # so that gamma is computed again
         for name in ("position", "first", "largest", "score", "goodness", "stopped"):
             setattr(self, name, saved[name])
         if self.first > self.n_steps:
-            raise damaged(f"{way}.first", f"at most the {self.n_steps} steps made", self.first)
+            raise damaged(f"{path}.first", f"at most the {self.n_steps} steps made", self.first)
         for words, weights in self.largest:
             if words.shape != weights.shape or np.any((words < 0) | (words >= n_features)):
                 raise damaged(
-                    f"{way}.largest", f"numbers of {n_features} words and their weights", words
+                    f"{path}.largest", f"numbers of {n_features} words and their weights", words
                 )
 
     def _facts(self) -> Run:
@@ -245,7 +247,9 @@ class Fit:
 
         def bound() -> float:
             engine = plan.new_engine(self.engine.n_threads)
-            return self.state.perplexity(engine, few, population=X.shape[0])
+            return self.state.perplexity(
+                engine, few, population=X.shape[0], topics=plan.scores_topics
+            )
 
         return Run(
             number=self.number,
@@ -259,17 +263,20 @@ class Fit:
         )
 
     def _line(self, index: int) -> str:
-        """The beginning of the line that is printed after a pass."""
-        settings = self.plan.settings
-        label = f"run {self.number + 1}, " if settings.n_init > 1 else ""
-        limit = "max_iter: "
-        if self.number == settings.n_init:
-            label = "merged, "
-            limit = ""
-        if index < self.n_passes:
-            return f"{label}iteration: {index + 1} of {limit}{self.n_passes}"
-        n_batch = f"{index + 1 - self.n_passes} of at most {self.n_full}"
-        return f"{label}iteration: {n_batch} batch passes at the end"
+        """The line that is printed after a pass: with verbose=1, after a pass of all runs."""
+        n_runs = self.plan.settings.n_init
+        verbose = self.plan.parameters["verbose"]
+        if index >= self.n_passes:
+            n_batch = f"{index + 1 - self.n_passes} of at most {self.n_full}"
+            return f"iteration: {n_batch} batch passes at the end"
+        if self.number == n_runs:
+            return f"merged, iteration: {index + 1} of {self.n_passes}" if verbose > 1 else ""
+        if verbose > 1 and n_runs > 1:
+            return f"run {self.number + 1}, iteration: {index + 1} of max_iter: {self.n_passes}"
+        n_done = self.number * self.n_passes + index + 1
+        return (
+            "" if n_done % n_runs else f"iteration: {n_done // n_runs} of max_iter: {self.n_passes}"
+        )
 
     def _after_pass(self, index: int) -> bool:
         state = self.state
@@ -279,12 +286,13 @@ class Fit:
         state.n_passes += 1
         line = self._line(index)
         ends = False
+        texts = ""
         for hook in self.hooks:
             end, text = hook.after_pass(state, self.engine, index)
             ends = ends or end
-            line += text
-        if self.plan.parameters["verbose"]:
-            print(line)
+            texts += text
+        if self.plan.parameters["verbose"] and line:
+            print(line + texts)
         return ends
 
     def _on_step(self) -> None:
@@ -357,9 +365,9 @@ class MergedFit(Fit):
             with self.plan.changing:
                 self.state.assign(merged)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], path: str, *, ended: bool) -> None:
         """Continue from the state of a fit whose topics have been merged."""
-        super().load_state_dict(tree, way, ended=ended)
+        super().load_state_dict(tree, path, ended=ended)
         self.runs = []
 
     def _after_pass(self, index: int) -> bool:

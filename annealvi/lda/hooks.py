@@ -76,7 +76,8 @@ class Perplexity:
 
     SCHEMA = Schema(
         last=Optional(Number(finite=False)),
-        latest=Optional(Number(finite=False)),
+        latest=Number(finite=False),
+        elbo=Number(finite=False),
         latest_step=Integer(),
         compared=Flag(),
     )
@@ -90,7 +91,8 @@ class Perplexity:
             shape = plan.documents.shape[0], int(plan.parameters["n_components"])
             self.gamma = np.empty(shape, plan.training.dtype)
         self.last: float | None = None  # the last value at the final T, to compare with the next
-        self.latest: float | None = None  # the last value at any T
+        self.latest = np.nan  # the last value at any T, and the ELBO of documents and topics
+        self.elbo = np.nan
         self.latest_step = 0  # the step of the last value
         self.compared = False  # whether two values at the final T were compared
 
@@ -118,8 +120,9 @@ class Perplexity:
         model = state.model
         monitor = state.monitor
         temperature: Any = state.temperature
-        elbo, perplexity = self._evaluate(state, engine, X)
-        monitor.record(elbo=elbo, perplexity=perplexity)
+        self._evaluate(state, engine, X)
+        elbo = self.elbo
+        monitor.record(elbo=elbo, perplexity=self.latest)
         step = monitor.step - 1
         tempering = Tempering(1.0 / monitor.temperature, temperature.tempering(step).form)
         of_topics = tempering.of_priors
@@ -144,22 +147,22 @@ class Perplexity:
         else:
             documents = engine.document_bound(model, X, tempering, tempering)
             monitor.record(annealed_elbo=documents + model.bound(of_topics))
-        self.latest = perplexity
-        self.latest_step = monitor.step
-        return perplexity
+        return self.latest
 
-    def _evaluate(self, state: LDAState, engine: Engine, X: Any) -> tuple[float, float]:
-        elbo = state.elbo(engine, X, out=self.gamma if X is self.plan.documents else None)
-        return elbo, perplexity_of(elbo, X)
+    def _evaluate(self, state: LDAState, engine: Engine, X: Any) -> None:
+        """Compute the perplexity of documents, and the ELBO of documents and topics."""
+        out = self.gamma if X is self.plan.documents else None
+        documents = state.elbo(engine, X, out=out, topics=False)
+        self.elbo = documents + state.model.bound()
+        self.latest = perplexity_of(self.elbo if self.plan.scores_topics else documents, X)
+        self.latest_step = state.monitor.step
 
     def final(self, state: LDAState, engine: Engine) -> float:
         """Return the perplexity of all documents; it is computed once unless more steps follow."""
         plan = self.plan
-        if plan.documents is not plan.training:
-            return self._evaluate(state, engine, plan.documents)[1]
-        if self.latest is None or self.latest_step != state.monitor.step:
-            self.latest = self._evaluate(state, engine, plan.training)[1]
-            self.latest_step = state.monitor.step
+        done = plan.documents is plan.training and self.latest_step == state.monitor.step
+        if np.isnan(self.latest) or not done:
+            self._evaluate(state, engine, plan.documents)
         return self.latest
 
     def warn(self) -> None:
@@ -254,7 +257,7 @@ class Validation:
             self.best = {
                 "step": monitor.step,
                 "n_passes": state.n_passes,
-                "topics": state.model.snapshot(),
+                "topics": state.model.components.copy(order="K"),
                 "alpha": state.model.alpha,
                 "eta": state.model.eta,
             }

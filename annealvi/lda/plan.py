@@ -53,6 +53,8 @@ class LDAPlan:
     n_planned: int
     #: Whether to store gamma of all documents.
     keep_gamma: bool
+    #: Whether the perplexity of documents includes the KL divergence of the topics.
+    scores_topics: bool
     #: Number of runs at the same time, and number of threads of all runs together.
     n_workers: int
     n_threads: int
@@ -148,6 +150,7 @@ def plan_fit(
         n_passes=n_passes,
         n_planned=n_planned,
         keep_gamma=keep_gamma or local,
+        scores_topics=parameters["preset"] == "sklearn",
         n_workers=1 if in_turn or on_gpu else min(n_threads, settings.n_init),
         n_threads=n_threads,
         corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=np.float64))),

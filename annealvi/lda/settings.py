@@ -34,7 +34,8 @@ from annealvi.temperature import (
     as_temperature,
 )
 
-SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+SINGLE = np.dtype(np.float32)
+DOUBLE = np.dtype(np.float64)
 #: If a prior is larger, adding a word to it in float32 has an error of over a thousandth of a word.
 MOST_PRIOR = 2.0**13
 #: Constraints on each parameter, in the form that scikit-learn checks.
@@ -89,7 +90,9 @@ PLENTY = 2.5
 FINISH = 12
 #: The maximum number of merged runs if the corpus is plenty (True) or not (False).  Each run makes
 #: the second number of passes, or more passes if these have fewer steps than the third number.
-RUNS, SHORT, LEAST_STEPS = {True: 8, False: 5}, 3, 25
+RUNS = {True: 8, False: 5}
+SHORT = 3
+LEAST_STEPS = 25
 #: All runs together make at most this multiple of the passes of a single run.
 MOST_PASSES = 3
 #: Types whose values cannot change.  Values of other types, such as arrays and temperatures, may
@@ -238,53 +241,55 @@ def resolve(
     )
     table = RECIPE if parameters["preset"] == "annealvi" else SKLEARN
     preset = {k: value(corpus) if isfunction(value) else value for k, value in table.items()}
-    given = {
+    passed = {
         name: value
         for name, value in parameters.items()
         if name in Settings._fields and not is_open(value) and not is_learned(value)
     }
     learned = tuple(name for name in PRIORS if is_learned(parameters[name]))
-    values = preset | given | {"learned": learned}
+    values = preset | passed | {"learned": learned}
     for rule in (_steps, _documents, _budget):
-        values |= rule(preset, given | {"learned": learned}, corpus)
+        values |= rule(preset, passed | {"learned": learned}, corpus)
     return Settings(**values)
 
 
-def _steps(preset: Values, given: Values, corpus: SimpleNamespace) -> Values:
+def _steps(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     """A single minibatch is a batch; step sizes of the user replace the preset's step sizes."""
-    values = preset | given
+    values = preset | passed
     method = values["learning_method"]
     if is_open(method):
         method = "online" if values["batch_size"] < corpus.n_samples else "batch"
-    own = not given.keys().isdisjoint(("learning_decay", "learning_offset"))
-    return {"learning_method": method, "memory_spans": None if own else preset["memory_spans"]}
+    replaced = not passed.keys().isdisjoint(("learning_decay", "learning_offset"))
+    return {"learning_method": method, "memory_spans": None if replaced else preset["memory_spans"]}
 
 
-def _documents(preset: Values, given: Values, corpus: SimpleNamespace) -> Values:
+def _documents(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     """If T decreases to 1, documents become sparse; limits of the user replace the preset's."""
-    values, cools = preset | given, _falls(preset | given, corpus)
+    values = preset | passed
+    cools = _falls(preset | passed, corpus)
     limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
-    replaced: Values = {own: None for name, own in limits.items() if name in given}
+    replaced: Values = {setting: None for name, setting in limits.items() if name in passed}
     return replaced | {
         "sparse": cools and values["estimate"] == "map",
         "over_relaxed": preset["over_relaxed"] and cools and not replaced,
     }
 
 
-def _budget(preset: Values, given: Values, corpus: SimpleNamespace) -> Values:
+def _budget(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     """Shorten runs that will be merged, and make fewer runs if they would need too many passes.
 
     A `max_iter` or `n_init` that the user has passed is never reduced.
     """
-    values, usual = preset | given, preset["max_iter"]
-    online = _steps(preset, given, corpus)["learning_method"] == "online"
+    values = preset | passed
+    usual = preset["max_iter"]
+    online = _steps(preset, passed, corpus)["learning_method"] == "online"
     per_pass = -(-corpus.n_samples // values["batch_size"]) if online else 1
     temperature = as_temperature(values["temperature"], TEMPERATURES)
     cooling = int(np.ceil(getattr(temperature, "passes", None) or 0))
-    short = given.get("max_iter", min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), cooling)))
+    short = passed.get("max_iter", min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), cooling)))
     mergeable = corpus.density is not None and short > 0 and _can_be_merged(values)
     n_init = int(values["n_init"])
-    if "n_init" not in given and n_init > 1:
+    if "n_init" not in passed and n_init > 1:
         n_init = max(2, min(n_init, MOST_PASSES * usual // max(1, short))) if mergeable else 1
     merged = mergeable and n_init > 1
     finish = values["finish_iter"]
@@ -292,7 +297,7 @@ def _budget(preset: Values, given: Values, corpus: SimpleNamespace) -> Values:
         finish = FINISH
     elif corpus.validated or not online or short == 0 or not _falls(values, corpus):
         finish = 0
-    max_iter = short if merged else given.get("max_iter", usual)
+    max_iter = short if merged else passed.get("max_iter", usual)
     return {"max_iter": max_iter, "n_init": n_init, "merged": merged, "finish_iter": finish}
 
 
@@ -397,9 +402,9 @@ def stream_settings(
     The result is the same object in each call unless a parameter has changed or is mutable.
     """
     names = *CONSTRAINTS, *(name for name in ("shard_size",) if name in parameters)
-    given = {name: parameters[name] for name in names}
-    plain = all(type(value) in PLAIN for value in given.values())
-    return (_checked if plain else _checked.__wrapped__)(check, tuple(given), *given.values())
+    values = {name: parameters[name] for name in names}
+    plain = all(type(value) in PLAIN for value in values.values())
+    return (_checked if plain else _checked.__wrapped__)(check, tuple(values), *values.values())
 
 
 # typed, because 1, 1.0 and True are equal; a call that raises an error is not cached
@@ -423,27 +428,28 @@ def fit_dtype(
     With ``preset="sklearn"``, or if float32 cannot represent the counts, ``"auto"`` means the dtype
     of X.  If float32 cannot represent the priors or an array `init`, ``"auto"`` means float64.
     """
-    wanted = _wanted_dtype(parameters, X.dtype)
-    if wanted is not None:
-        return wanted
+    chosen = _wanted_dtype(parameters, X.dtype)
+    if chosen is not None:
+        return chosen
     if not _hold_parameters(parameters, X.shape[1]):
         return DOUBLE
-    (total, least), limits = extent(X), np.finfo(SINGLE)
+    total, smallest = extent(X)
+    limits = np.finfo(SINGLE)
     with np.errstate(over="ignore"):  # the population may be infinite
         total = max(total, 1.0) * max(population, 1.0)
-    return SINGLE if total <= float(limits.max) / HEADROOM and least >= limits.tiny else X.dtype
+    return SINGLE if total <= float(limits.max) / HEADROOM and smallest >= limits.tiny else X.dtype
 
 
-def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
+def _wanted_dtype(parameters: Mapping[str, Any], default: np.dtype) -> np.dtype | None:
     """Return the `dtype` parameter or, if it is ``"auto"``, None.
 
     With ``preset="sklearn"`` on a CPU, ``"auto"`` means the dtype `given`, as in scikit-learn.
     """
-    wanted = parameters["dtype"]
-    if not is_open(wanted):
-        return np.dtype(wanted)
+    dtype = parameters["dtype"]
+    if not is_open(dtype):
+        return np.dtype(dtype)
     alike = parameters["preset"] == "sklearn" and parameters["device"] == "cpu"  # no GPU's float32
-    return given if alike else None
+    return default if alike else None
 
 
 def extent(X: sparse.csr_matrix | Elsewhere) -> tuple[float, float]:
@@ -462,8 +468,8 @@ def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype
     float32 fit give the same model after a conversion to float64.  With ``preset="sklearn"``,
     ``"auto"`` means the dtype of the topics.
     """
-    wanted = _wanted_dtype(parameters, single_or_double(components))
-    return wanted or (SINGLE if _are_single(components) else DOUBLE)
+    dtype = _wanted_dtype(parameters, single_or_double(components))
+    return dtype or (SINGLE if _are_single(components) else DOUBLE)
 
 
 def single_or_double(array: NDArray) -> np.dtype:
@@ -488,24 +494,25 @@ def check_fits(X: Elsewhere, dtype: np.dtype) -> None:
     _check_least(X.least, dtype)
 
 
-def _check_least(found: float, dtype: np.dtype) -> None:
+def _check_least(count: float, dtype: np.dtype) -> None:
     """Raise ValueError if the smallest positive count would become 0."""
-    least = float(np.finfo(dtype).smallest_subnormal)
-    if found < least:
+    smallest = float(np.finfo(dtype).smallest_subnormal)
+    if count < smallest:
         raise ValueError(
-            f"With dtype {dtype} counts in X must be 0 or at least {least:.3g}. Got {found:.3g}."
+            f"With dtype {dtype} counts in X must be 0 or at least {smallest:.3g}. Got {count:.3g}."
         )
 
 
 def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:
     """Whether float32 can represent all priors and topics that the user has passed."""
-    given = [parameters[name] for name in PRIORS]
-    priors = [as_array(value) for value in given if value is not None and not is_learned(value)]
+    values = [parameters[name] for name in PRIORS]
+    priors = [as_array(value) for value in values if value is not None and not is_learned(value)]
     fits = all(_within(prior, MOST_PRIOR) for prior in priors)
     if not fits or isinstance(parameters["init"], str):
         return fits
-    topics, most = as_array(parameters["init"]), float(np.finfo(SINGLE).max)
-    return _are_single(topics) and _within(topics, most / (HEADROOM * n_features))
+    topics = as_array(parameters["init"])
+    largest = float(np.finfo(SINGLE).max)
+    return _are_single(topics) and _within(topics, largest / (HEADROOM * n_features))
 
 
 def _are_single(array: NDArray) -> bool:
@@ -516,9 +523,9 @@ def _are_single(array: NDArray) -> bool:
         return all(np.array_equal(row.astype(SINGLE), row) for row in np.atleast_2d(array))
 
 
-def _within(array: NDArray, most: float) -> bool:
-    """Whether all values are positive, in the range of float32, and at most `most`."""
+def _within(array: NDArray, largest: float) -> bool:
+    """Whether all values are positive, in the range of float32, and at most `largest`."""
     if array.dtype.kind not in "fiu" or not array.size:
         return True  # a later check rejects such arrays
-    least = np.float64(np.finfo(SINGLE).tiny)
-    return bool(array.min() >= least and array.max() <= np.float64(most))
+    smallest = np.float64(np.finfo(SINGLE).tiny)
+    return bool(array.min() >= smallest and array.max() <= np.float64(largest))

@@ -402,13 +402,13 @@ class LDAState:
         } | STATE.dump(vars(self) | {"results": results})
 
     @classmethod
-    def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
-        parts = PARTS.load(tree, way)
-        place = f"{way}." if way else ""
-        model = LDA.of(parts["model"], f"{place}model")
+    def of(cls, tree: Mapping[str, Any], path: str = "") -> Self:
+        trees = PARTS.load(tree, path)
+        place = f"{path}." if path else ""
+        model = LDA.of(trees["model"], f"{place}model")
         values = STATE.load(
             tree,
-            way,
+            path,
             n_topics=model.n_topics,
             n_features=model.n_features,
             dtype=model.dtype,
@@ -418,10 +418,10 @@ class LDAState:
         if state.planned_for is not None and not hasattr(state.planned_for, "plan"):
             raise damaged(f"{place}planned_for", "a temperature or None", state.planned_for)
         state.temperature = restored_temperature(
-            parts["temperature"], f"{place}temperature", model=model
+            trees["temperature"], f"{place}temperature", model=model
         )
-        model.load_partition(parts["model"], f"{place}model")  # only now, with the temperature
-        state.monitor.load_state_dict(parts["monitor"], f"{place}monitor")
+        model.load_partition(trees["model"], f"{place}model")  # only now, with the temperature
+        state.monitor.load_state_dict(trees["monitor"], f"{place}monitor")
         return state
 
 

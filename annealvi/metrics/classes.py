@@ -52,5 +52,6 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
         if array.ndim != 1 or not len(array):
             raise BadParameter(name, "an array of shape (n_samples,)", array)
     check_consistent_length(labels_true, labels_pred)
+    # a row for each label and a column for each class
     table: Any = contingency_matrix(labels_true, labels_pred, sparse=True)
     return float(table.max(axis=0).sum() / table.sum())

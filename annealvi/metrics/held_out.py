@@ -30,13 +30,14 @@ def proportions(
     """Infer E[theta] of documents from given topics, at T = 1 and in double precision."""
     n_topics, n_features = components.shape
     dtype = np.dtype(np.float64)
-    alpha: Any = usual_prior(n_topics)
+    alpha: Any = usual_prior(n_topics)  # the default prior of theta
     if doc_topic_prior is not None:
         alpha = check_prior(doc_topic_prior, "doc_topic_prior", ((n_topics,),), dtype, summed=True)
     beta = np.array(topic_weights(components, "components_"), dtype=dtype)
     beta /= beta.sum(axis=1, keepdims=True)
     np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # positive: the model computes logarithms
     options = LocalOptions(MOST_SWEEPS, TOLERANCE, by_topic=False)
+    # with estimate="map" the model uses beta itself as E[beta]; eta has no effect on theta
     model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, estimate="map")
     model.assign(beta)
     engine = CPUEngine()
@@ -110,20 +111,21 @@ def split_tokens(
     length = length.astype(np.int64)
     n_observed = np.ceil(observed * length).astype(np.int64)
     seen = np.empty_like(counts)
-    for rows in _spans(length, _SPLIT_AT_ONCE):
+    for rows in _spans(length, _SPLIT_AT_ONCE):  # a few documents at a time
         entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
         entry_counts = counts[entries]
-        if length[rows.start] > _SPLIT_AT_ONCE:  # a single document
+        if length[rows.start] > _SPLIT_AT_ONCE:  # a single document, with many tokens
             seen[entries] = _draw_entries(entry_counts, int(n_observed[rows.start]), rng)
             continue
-        # the entry and the document of each token
+        # the entry and the document of each token; the tokens of each document are then shuffled
         entry = np.repeat(np.arange(len(entry_counts), dtype=np.int64), entry_counts)
-        owner = document[entries][entry]
-        order = np.lexsort((rng.random_sample(len(entry)), owner))
-        first = np.cumsum(length[rows]) - length[rows]
-        rank = np.arange(len(entry), dtype=np.int64) - np.repeat(first, length[rows])
-        chosen = rank < n_observed[owner[order]]
-        seen[entries] = np.bincount(entry[order[chosen]], minlength=len(entry_counts))
+        token_documents = document[entries][entry]
+        # lexsort sorts by the last key first
+        order = np.lexsort((rng.random_sample(len(entry)), token_documents))
+        first_token = np.cumsum(length[rows]) - length[rows]  # of each document
+        rank = np.arange(len(entry), dtype=np.int64) - np.repeat(first_token, length[rows])
+        is_observed = rank < n_observed[token_documents[order]]
+        seen[entries] = np.bincount(entry[order[is_observed]], minlength=len(entry_counts))
     observed_counts, hidden_counts = (
         sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
         for data in (seen, counts - seen)
@@ -134,10 +136,11 @@ def split_tokens(
 
 
 def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
-    """Split a sequence into slices that sum to at most `limit`, or that have one element."""
+    """Split a sequence into slices whose `sizes` sum to at most `limit`, or of one element."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     start = 0
     while start < len(sizes):
+        # the last end that is within the limit, but at least one element
         stop = int(np.searchsorted(ends, ends[start] + limit, side="right")) - 1
         stop = max(start + 1, stop)
         yield slice(start, stop)
@@ -151,7 +154,8 @@ def _draw_entries(
     seen = np.empty_like(counts)
     left = int(counts.sum())
     for number, count in enumerate(counts.tolist()):
-        # `left` tokens belong to later entries, and `n_tokens` remain to be drawn
+        # `left` tokens belong to later entries, and `n_tokens` remain to be drawn; the number of
+        # them that come from this entry is hypergeometric
         left -= count
         seen[number] = rng.hypergeometric(count, left, n_tokens) if n_tokens and count else 0
         n_tokens -= int(seen[number])
@@ -230,10 +234,11 @@ def document_completion(
     check_flag(per_document, "per_document")
     if method is not None and not (isinstance(method, str) and method in METHODS):
         raise BadParameter("method", f"one of {list(METHODS)} or None", method)
-    name = "doc_topic_prior" if method is None else "temperature"
-    value = doc_topic_prior if method is None else temperature
-    if value is not None:
-        raise BadParameter(name, f"None with method={method!r}", value)
+    # each of these two parameters is for one of the two kinds of inference
+    unused_name = "doc_topic_prior" if method is None else "temperature"
+    unused_value = doc_topic_prior if method is None else temperature
+    if unused_value is not None:
+        raise BadParameter(unused_name, f"None with method={method!r}", unused_value)
     needed = ("transform", "components_") if method is None else ("components_",)
     check_topic_model(model, "model", *needed)
     validate_parameter_constraints(
@@ -247,7 +252,7 @@ def document_completion(
         )
 
     def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
-        """Infer E[theta] from the observed words of documents; return it with the topics."""
+        """Infer E[theta] of documents X from their observed words `seen`; return it and topics."""
         components = as_array(model.components_)
         if (
             components.dtype.kind not in "fiu"
@@ -260,7 +265,7 @@ def document_completion(
                 got=components,
             )
         if method is not None:
-            check_names(model, X, "model", "X")
+            check_names(model, X, "model", "X")  # transform, which is not called, would check them
             return proportions(components, seen, method, doc_topic_prior), components
         words: Any = seen
         if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
@@ -270,12 +275,13 @@ def document_completion(
         return transformed(model, words, shape, **options), components
 
     rng = check_random_state(random_state)
-    scores = []
+    scores = []  # of each document, or the sum of each block
     n_words = 0.0
     for block in _blocks(X):
         seen, hidden = split_tokens(block, observed=observed, random_state=rng)
         theta, components = inferred(block, seen)
         sums = _sums_of_array(components)
+        # indexing the transposed topics by words returns the rows of these words
         log_likelihood = _log_likelihood(hidden, theta, components.T.__getitem__, sums)
         n_words += float(hidden.data.sum(dtype=np.float64))
         if per_document:
@@ -313,15 +319,16 @@ def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> 
     rows = np.repeat(np.arange(hidden.shape[0], dtype=np.int64), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
     lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # 0 / 0 of documents without words
         return np.where(lengths > 0, totals / lengths, np.nan)
 
 
 def transformed(model: Any, X: Any, shape: tuple[int, int], **options: Any) -> NDArray:
-    """Return the result of the `transform` of a topic model after checking it."""
+    """Return the result of the `transform` of a topic model, of the expected `shape`, checked."""
     try:
         theta = as_array(model.transform(X, **options))
     except (TypeError, ValueError) as error:
+        # only a TopicModel, which expects texts, complains about a parameter of this name
         if getattr(error, "name", None) != "documents":
             raise
         raise BadParameter(
@@ -354,7 +361,10 @@ TopicRows = Callable[[NDArray[np.int64]], NDArray]
 def log_likelihood_per_word(
     hidden: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> float:
-    r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words."""
+    r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words.
+
+    `hidden` contains the counts of the words, and `sums` the sum of each topic over words.
+    """
     total = _log_likelihood(hidden, theta, topics, sums).sum()
     return float(total / hidden.data.sum(dtype=np.float64))
 
@@ -362,27 +372,33 @@ def log_likelihood_per_word(
 def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
     """Sum topics over words, a few words at a time and always in the same order."""
     n_topics, n_features = shape
-    if n_topics == 1:  # NumPy uses pairwise summation for a single column
+    # NumPy sums a single column pairwise, several columns row by row: both are kept, so that the
+    # sums have the bits of an array that is summed at once
+    if n_topics == 1:
         return np.asarray(topics(np.arange(n_features, dtype=np.int64)), np.float64).sum(axis=0)
     rows = np.zeros((_SUMMED + 1, n_topics))  # the first row is the sum so far
     for start in range(0, n_features, _SUMMED):
         words = np.arange(start, min(start + _SUMMED, n_features), dtype=np.int64)
         rows[1 : len(words) + 1] = topics(words)
-        rows[0] = rows[: len(words) + 1].sum(axis=0)
+        rows[0] = rows[: len(words) + 1].sum(axis=0)  # the sum so far, plus these words
     return rows[0]
 
 
 def _sums_of_array(components: NDArray) -> NDArray[np.float64]:
     """Sum an array over words in double precision, in the order in which NumPy sums doubles."""
     if abs(components.strides[0]) < abs(components.strides[1]):  # words are rows in memory
-        return sums_of(lambda words: components.T[words], components.shape)
+        return sums_of(topics=lambda words: components.T[words], shape=components.shape)
     return np.array([np.asarray(topic, np.float64).sum() for topic in components])
 
 
 def _log_likelihood(
     X: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-likelihood of each entry of X, summed over its words."""
+    """Return the log-likelihood of each entry of X, summed over its words.
+
+    `topics` returns the topics of words, and `sums` contains the sum of each topic over words.
+    """
+    # the loop raises for the first topic with such a sum
     for total in sums[~((sums > 0) & np.isfinite(sums))]:
         raise BadParameter("components_", "topics with positive and finite sums", total)
     theta = np.asarray(theta, np.float64)
@@ -392,18 +408,24 @@ def _log_likelihood(
 def word_probabilities(
     X: sparse.csr_matrix, theta: NDArray[np.float64], topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return sum_k E[theta_dk] E[beta_kv] for each entry of X."""
+    """Return sum_k E[theta_dk] E[beta_kv] for each entry of X.
+
+    `topics` returns the topics of words, and `sums` contains the sum of each topic over words.
+    """
 
     def beta_of(words: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return E[beta] with a row for each word, padded to the width that kernels need."""
         beta = padded_rows(topics(words), np.float64)
         beta[:, : len(sums)] /= sums
         return beta
 
     n_bytes = padded_length(len(sums), np.float64) * 8  # bytes of a row
     at_once = X.shape[1] * n_bytes <= _TOPIC_BYTES
+    # if the topics of all words need too much memory, they are computed below for some words
     beta = beta_of(np.arange(X.shape[1] if at_once else 0, dtype=np.int64))
     probabilities = np.empty(X.nnz)
     longest = int(np.diff(X.indptr).max(initial=0)) + kernels.SWEEP_BLOCK
+    # memory that the kernel needs for the longest document
     pointers = np.empty(longest, np.int64)
     norms = np.empty(longest + kernels.SCRATCH_SLACK)
     batches = gen_batches(X.shape[0], max(1, _BLOCK_BYTES // n_bytes))
@@ -413,8 +435,10 @@ def word_probabilities(
         entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
         indices = X.indices[entries]
         if not at_once:
+            # the indices become numbers of rows of beta
             words, indices = np.unique(indices, return_inverse=True)
             beta = beta_of(words)
+        # the ends of documents among the entries of this batch
         ends = (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype)
         kernels.word_probabilities(
             indices=indices,
@@ -425,6 +449,6 @@ def word_probabilities(
             beta=beta,
             rows=pointers,
             norm=norms,
-            out=probabilities[entries],
+            out=probabilities[entries],  # a view, so the results are written into the array
         )
     return probabilities

@@ -38,13 +38,14 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
     columns = np.empty((n_topics, n), dtype=np.intp)
     if relevance != 1:
         common = (1 - relevance) * special.log(topics.sum(axis=0, dtype=np.float64))
-        common[~np.isfinite(common)] = 0.0
+        common[~np.isfinite(common)] = 0.0  # of words that no topic contains
     for topic, row in zip(columns, topics, strict=True):
         if relevance != 1:  # the relevance, except for a constant of the row
             row = special.log(row.astype(np.float64)) - common
         # only the n largest numbers are sorted, because the vocabulary is large and n is small
         threshold = np.partition(row, n_features - n)[n_features - n]
         candidates = np.flatnonzero(row >= threshold)
+        # written into a row of `columns`; a stable sort ranks equal numbers by column
         topic[:] = candidates[np.argsort(-row[candidates], kind="stable")[:n]]
     return columns
 
@@ -52,7 +53,10 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
 def top_words(
     topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any, relevance: float = 1.0
 ) -> list[list[Any]]:
-    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
+    """Return the words of :func:`top_columns`, for the `top_words` method of an estimator.
+
+    Without `feature_names`, the words are those of the estimator, or column numbers.
+    """
     n = check_count(n, "n")
     if not isinstance(relevance, Real) or not 0 <= relevance <= 1:
         raise BadParameter("relevance", "a float in the range [0.0, 1.0]", relevance)
@@ -77,7 +81,7 @@ def word_names(names: ArrayLike, n_features: int) -> NDArray:
 def check_topic_model(model: Any, name: str, *attributes: str) -> None:
     """Check that a topic model is fitted and has all `attributes`."""
     if hasattr(model, "fit") and not hasattr(model, "components_"):
-        check_is_fitted(model)
+        check_is_fitted(model)  # raises NotFittedError, a clearer error than the one below
     if not all(hasattr(model, attribute) for attribute in attributes):
         raise BadParameter(
             name,
@@ -96,22 +100,23 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
         if hasattr(topics, "fit"):
             check_topic_model(topics, name, "components_")
         topics = getattr(topics, "components_", topics)
-    first = topics.to_numpy() if hasattr(topics, "to_numpy") else topics
-    # an array without dimensions has no length
-    rows = list | tuple | np.ndarray
-    while isinstance(first, rows) and getattr(first, "shape", True) and len(first):
-        first = first[0]
-    if isinstance(first, str | Mapping):
+    # lists of words, or dicts of words and weights, have no numbers as first element
+    element = topics.to_numpy() if hasattr(topics, "to_numpy") else topics
+    sequences = list | tuple | np.ndarray
+    # an array without dimensions, whose shape is (), has no length
+    while isinstance(element, sequences) and getattr(element, "shape", True) and len(element):
+        element = element[0]
+    if isinstance(element, str | Mapping):
         raise BadParameter(
             name,
             must_be="a fitted estimator, or an array with a weight for each topic and word",
-            got=first,
+            got=element,
             hint="Lists of words cannot be used.",
         )
     weights = check_matrix(topics, accept_sparse=False, name=name)
     if weights.min() < 0:
         raise BadParameter(name, "an array of non-negative numbers", weights.min())
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # the next lines raise an error for infinite sums
         sums = weights.sum(axis=1, dtype=np.float64)
     for topic in np.flatnonzero(~((sums > 0) & np.isfinite(sums))):
         raise BadParameter(
@@ -123,26 +128,34 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
 
 
 def check_names(a: Any, b: Any, *names: str) -> None:
-    """Raise ValueError if `a` and `b` have feature names that differ."""
-    named = [
+    """Raise ValueError if `a` and `b` have feature names that differ.
+
+    Both are fitted models, DataFrames or arrays, called `names` in the message.
+    """
+    # None for an array without names
+    feature_names = [
         x.feature_names_in_ if hasattr(x, "feature_names_in_") else _get_feature_names(x)
         for x in (a, b)
     ]
-    if all(known is not None for known in named) and not np.array_equal(*named):
+    both_known = all(columns is not None for columns in feature_names)
+    if both_known and not np.array_equal(*feature_names):
         raise ValueError(f"The feature names of {names[0]!r} and {names[1]!r} should match.")
 
 
 def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
-    """Check that two fits, or topics and counts, have the same words, and return them."""
-    first = topic_weights(a, names[0])
-    second = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
+    """Check that two fits, or topics and counts, have the same words, and return them.
+
+    `names` are the names of the parameters in messages; the name "X" means counts.
+    """
+    weights = topic_weights(a, names[0])
+    weights_or_counts = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
     check_names(a, b, *names)
-    if first.shape[1] != second.shape[1]:
+    if weights.shape[1] != weights_or_counts.shape[1]:
         raise ValueError(
             f"{names[0]!r} and {names[1]!r} must have the same number of features. "
-            f"Got {first.shape[1]} and {second.shape[1]}."
+            f"Got {weights.shape[1]} and {weights_or_counts.shape[1]}."
         )
-    return first, second
+    return weights, weights_or_counts
 
 
 #: The number of bytes of topics that are copied at a time.
@@ -252,21 +265,24 @@ def topic_coherence(
     together = _documents_of_pairs(top, X) / X.shape[0]
     # the word w_j, on which UMass conditions, comes before w_i
     j, i = np.triu_indices(top.shape[1], k=1)
-    p = np.einsum("knn->kn", together)
+    p = np.einsum("knn->kn", together)  # the diagonal: shares of documents with a word
     p_ij = together[:, i, j]
-    rate = _npmi if measure == "npmi" else _umass
-    return rate(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
+    coherence_of_pairs = _npmi if measure == "npmi" else _umass
+    return coherence_of_pairs(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
 
 
 def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
+    """Return NPMI of pairs of words, from shares of documents with either word and with both."""
     joint = p_ij + epsilon
-    bad = (joint == 0) | (p_i == 0) | (p_j == 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    never = (joint == 0) | (p_i == 0) | (p_j == 0)  # a word or a pair that never occurs
+    with np.errstate(divide="ignore", invalid="ignore"):  # these values are not used below
         value = special.log(joint / (p_i * p_j)) / -special.log(joint)
-    return np.where(bad, -1.0, np.where(joint >= 1, 0.0, value))
+    # 0 / 0 for words that occur in every document counts as 0
+    return np.where(never, -1.0, np.where(joint >= 1, 0.0, value))
 
 
 def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
+    """Return UMass of pairs of words, from shares of documents with word j and with both."""
     # a pair with p_j = 0 has the same value as a pair that never occurs together with p_j = 1
     return special.log((p_ij + epsilon) / np.where(p_j == 0, 1.0, p_j))
 
@@ -280,27 +296,29 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     two words marks the documents that contain both.
     """
     n_topics, n = top.shape
-    words, place = np.unique(top, return_inverse=True)
+    words, word_numbers = np.unique(top, return_inverse=True)
     used = sparse.csr_matrix(X[:, words])  # a copy, so that X is not changed
     used.eliminate_zeros()
     used = used.tocsc()
-    documents = np.split(used.indices, used.indptr[1:-1])
-    row = np.zeros(-(-X.shape[0] // 64) * 64, dtype=bool)
-    bits = np.zeros((n, len(row) // 64), dtype=np.uint64)
+    documents = np.split(used.indices, used.indptr[1:-1])  # the documents of each word
+    # whether each document contains a word; the length is rounded up to 64 bits
+    contains = np.zeros(-(-X.shape[0] // 64) * 64, dtype=bool)
+    bits = np.zeros((n, len(contains) // 64), dtype=np.uint64)
     pairs = np.empty((n_topics, n, n))
-    for k, chosen in enumerate(place.reshape(n_topics, n)):
-        for i, word in enumerate(chosen):
-            row[:] = False
-            row[documents[word]] = True
-            bits[i] = np.packbits(row).view(np.uint64)
+    for k, words_of_topic in enumerate(word_numbers.reshape(n_topics, n)):
+        for i, word in enumerate(words_of_topic):
+            contains[:] = False
+            contains[documents[word]] = True
+            bits[i] = np.packbits(contains).view(np.uint64)
         for i in range(n):
-            counts = _n_set(bits[i] & bits[i:])
+            counts = _n_set(bits[i] & bits[i:])  # of word i and each word from i on
             pairs[k, i, i:] = counts
             pairs[k, i:, i] = counts
     return pairs
 
 
 def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the number of bits that are 1 in each row."""
     if hasattr(np, "bitwise_count"):  # NumPy 2
         return np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
     return np.unpackbits(bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
@@ -405,6 +423,7 @@ def topic_stability(topics: Any, other_topics: Any, *, matching: str = "best") -
     first, second = _same_words(topics, other_topics, ("topics", "other_topics"))
     cosine = _cosines(first, second)
     if matching == "one_to_one":
+        # linear_sum_assignment minimises the total, and returns rows and columns
         return float(cosine[linear_sum_assignment(-cosine)].sum() / max(cosine.shape))
     return float(cosine.max(axis=1).mean() + cosine.max(axis=0).mean()) / 2
 
@@ -481,6 +500,7 @@ def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     """
     weights = topic_weights(topics)
     threshold = min(threshold, 1.0 - 1e-12)  # a tolerance for rounding errors of cosines
+    # topics are linked if they are similar; a label is the number of a group
     _, labels = connected_components(_cosines(weights, weights) >= threshold, directed=False)
     groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
     return [group for group in groups if len(group) > 1]
@@ -492,16 +512,18 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     squares = [np.zeros(len(rows)) for rows in (a, b)]
     # rows are divided by their largest element so that squares do not overflow
     peaks = [rows.max(axis=1, keepdims=True).astype(np.float64) for rows in (a, b)]
+    # as many columns as fit into a block of memory, with 8 bytes for a number
     n_columns = max(1, _BLOCK_BYTES // (8 * (len(a) + len(b))))
     for columns in gen_batches(a.shape[1], n_columns):
         blocks = [rows[:, columns] / peak for rows, peak in zip((a, b), peaks, strict=True)]
         product += gemm.product(blocks[0], blocks[1].T)
         for square, block in zip(squares, blocks, strict=True):
-            square += np.sum(block**2, axis=1)
+            square += np.sum(block**2, axis=1)  # in place, in the list `squares`
     return np.minimum(product / np.sqrt(np.outer(*squares)), 1.0)  # a rounding error may exceed 1
 
 
 def _top(weights: NDArray, n_words: int, relevance: float) -> NDArray[np.intp]:
+    """Return the columns of the top words of each topic; raise if there are too few words."""
     if n_words > weights.shape[1]:
         raise BadParameter(
             "n_words",
@@ -540,8 +562,9 @@ def component_recovery(
             "'truth' and 'components' must have the same number of features. "
             f"Got {true.shape[1]} and {fitted.shape[1]}."
         )
+    # products of rows of length 1
     cosine = gemm.product(normalize(true), normalize(fitted).T)
     rows, columns = linear_sum_assignment(-cosine)
-    cosines = np.zeros(len(true))
+    cosines = np.zeros(len(true))  # 0 for a true component without a match
     cosines[rows] = cosine[rows, columns]
     return int(np.sum(cosines > threshold)), cosines

@@ -62,15 +62,16 @@ class MixtureState:
         """
         model = shallow(self.model)
         temperature = None
-        model.release_buffers()
+        model.release_buffers()  # of the copy only
         if self.temperature is not None and self.temperature.learns:
+            # the memo makes the copied temperature refer to the copied model
             temperature = copy.deepcopy(self.temperature, {id(self.model): model})
         return replace(self, model=model, monitor=self.monitor.copy(), temperature=temperature)
 
     def state_dict(self) -> dict[str, Any]:
         """The state as a tree of values for a file; see :mod:`annealvi.files`."""
-        planned = self.temperature and temperature_tree(self.temperature)
-        return STATE.dump(vars(self) | {"temperature": planned})
+        planned_temperature = self.temperature and temperature_tree(self.temperature)
+        return STATE.dump(vars(self) | {"temperature": planned_temperature})
 
     def load_state_dict(self, tree: Mapping[str, Any], place: str) -> None:
         """Set the state from a tree, with a new temperature object."""
@@ -79,6 +80,7 @@ class MixtureState:
         self.monitor.load_state_dict(fields["monitor"], f"{place}.monitor")
         self.temperature = fields["temperature"]
         if self.temperature is not None:
+            # the field is still a tree, from which a temperature object is made
             self.temperature = restored_temperature(
                 self.temperature, f"{place}.temperature", model=self.model
             )
@@ -110,6 +112,7 @@ class MixtureFit:
         rng: RandomState,
         halt: threading.Event,
     ) -> None:
+        """`number` counts the fits of a run from 0; a set `halt` ends the fit at its next step."""
         self.plan = plan
         self.number = number
         self.rng = rng
@@ -117,7 +120,7 @@ class MixtureFit:
         temperature = plan.temperature.plan(int(plan.estimator.max_iter), model=model)
         self.state = MixtureState(model, Monitor(), temperature)
         self.comparable = False  # whether the last two bounds have the same T
-        self.stopped = False
+        self.stopped = False  # whether a callback ended the fit
         self.in_callback = False
 
     @property
@@ -137,15 +140,16 @@ class MixtureFit:
         return FIT.dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], place: str, *, ended: bool) -> None:
-        """Continue from the state of another fit with the same plan."""
+        """Continue from the state of another fit with the same plan, which may have `ended`."""
         fields = FIT.load(tree, place)
         max_iter = int(self.plan.estimator.max_iter)
-        planned = self.state.temperature
-        place = f"{place}.state"
+        planned_temperature = self.state.temperature
+        place = f"{place}.state"  # names the values in error messages
         if ended:
-            self.state = copy.copy(self.state)  # without arrays of the size of the data
+            # without arrays of the size of the data, which an ended fit does not need
+            self.state = copy.copy(self.state)
         self.state.load_state_dict(fields["state"], place)
-        if not ended and self.state.temperature != planned:
+        if not ended and self.state.temperature != planned_temperature:
             raise damaged(f"{place}.temperature", "the fit's temperature", self.state.temperature)
         if not 1 <= self.n_steps <= max_iter:
             raise damaged(f"{place}.monitor.step", f"in the range [1, {max_iter}]", self.n_steps)
@@ -169,7 +173,7 @@ class MixtureFit:
             )
         )
         try:
-            if self.n_steps:
+            if self.n_steps:  # the fit continues from a file
                 self._finish_step()  # a callback wrote the file before the end of the last step
             optimise(
                 state.model,
@@ -184,17 +188,18 @@ class MixtureFit:
         except StopIteration:
             pass  # the fit has converged
         finally:
-            self.state = copy.copy(state)
+            self.state = copy.copy(state)  # without arrays of the size of the data
 
     def _on_step(self) -> None:
+        """Record the bounds of a step, test convergence and call the callbacks."""
         if self.halt.is_set():
-            raise StopIteration
+            raise StopIteration  # ends `optimise`, like all StopIteration here
         state = self.state
         estimator = self.plan.estimator
         model = state.model
         temperature = state.temperature
         monitor = state.monitor
-        last = monitor.step - 1
+        last_step = monitor.step - 1
         elbo = model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(
@@ -203,16 +208,19 @@ class MixtureFit:
             )
         # T of the step that has just been made; a learned temperature may differ by now
         inverse = 1.0 / monitor.temperature if temperature.tempers else 1.0
-        annealed = elbo if inverse == 1 else model.elbo(Tempering(inverse, temperature.form))
-        monitor.record(elbo=elbo, annealed_elbo=annealed)
-        if temperature.learns and not temperature.settled(last):
+        annealed_elbo = elbo if inverse == 1 else model.elbo(Tempering(inverse, temperature.form))
+        monitor.record(elbo=elbo, annealed_elbo=annealed_elbo)
+        if temperature.learns and not temperature.settled(last_step):
             energy = model.energy()
-            tempered = temperature.tempered_energy(energy)
-            monitor.record(tempered_elbo=elbo - energy + tempered)
-        before = state.lower_bound
+            tempered_energy = temperature.tempered_energy(energy)
+            monitor.record(tempered_elbo=elbo - energy + tempered_energy)
+        previous_bound = state.lower_bound
         state.lower_bound = elbo / model.n_samples
-        self.comparable = last > 0 and temperature.settled(last - 1)
-        state.converged = self.comparable and abs(state.lower_bound - before) < estimator.tol
+        # bounds of steps with different T are not compared
+        self.comparable = last_step > 0 and temperature.settled(last_step - 1)
+        state.converged = (
+            self.comparable and abs(state.lower_bound - previous_bound) < estimator.tol
+        )
         if estimator.verbose:
             print(
                 f"run {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
@@ -220,7 +228,7 @@ class MixtureFit:
             )
         if self.plan.callbacks:
             self.plan.show(state)
-            self.in_callback = True
+            self.in_callback = True  # stays True if the callback raises an error
             try:
                 self.plan.callbacks(monitor)
             except StopIteration:
@@ -230,13 +238,13 @@ class MixtureFit:
         self._finish_step()
 
     def _finish_step(self) -> None:
-        """Do the part of a step that follows the callback."""
+        """End a fit that has converged; else perturb the model while T still falls."""
         if self.state.converged:
-            raise StopIteration
+            raise StopIteration  # caught by `run`
         temperature = self.state.temperature
-        more = self.n_steps < self.plan.estimator.max_iter
+        has_more_steps = self.n_steps < self.plan.estimator.max_iter
         perturbs = temperature.perturbs and self.state.model.perturbs
-        if more and perturbs and not temperature.settled(self.n_steps - 1):
+        if has_more_steps and perturbs and not temperature.settled(self.n_steps - 1):
             self.state.model.perturb(self.rng)
 
 
@@ -319,39 +327,56 @@ class TemperedMixture(Fitted):
             unchanged_on_error(self) as commit,
             self._fit_under_way(X, y) as callbacks,
         ):
-            planned = shallow(self)
-            X, settings, temperature = planned._prepare(X)
+            # a copy, because callbacks may set the parameters of `self`
+            estimator = shallow(self)
+            X, settings, temperature = estimator._prepare(X)
             n_runs = int(self.n_init)
-            threads = n_threads(getattr(self, "n_jobs", 1))
-            runs: Runs[MixtureFit] = Runs(Fingerprint(planned, X), self.random_state, resume)
+            threads = n_threads(getattr(self, "n_jobs", 1))  # not all mixtures have `n_jobs`
+            # the fingerprint is compared with that of the file from which a fit is resumed
+            runs: Runs[MixtureFit] = Runs(Fingerprint(estimator, X), self.random_state, resume)
             # random numbers are drawn after the start only to perturb components
             perturbs = temperature.perturbs and self.Model.perturbs
-            in_turn = callbacks or runs.resumed or perturbs
-            n_workers = 1 if in_turn else min(threads, n_runs)
+            # callbacks see one run at a time, and a resumed run or a perturbation needs the
+            # generator as earlier runs have left it
+            runs_in_turn = callbacks or runs.resumed or perturbs
+            n_workers = 1 if runs_in_turn else min(threads, n_runs)
 
             def show(state: MixtureState) -> None:
-                self._show(planned, _state=copy.copy(state))
+                """Set the user's estimator to a copy of the state."""
+                self._show(estimator, _state=copy.copy(state))
 
-            plan = MixturePlan(X, temperature, planned, callbacks, show)
+            plan = MixturePlan(X, temperature, estimator, callbacks, show)
             # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
-            drawn = [planned._draw(X, settings, runs.generator) for _ in range(n_drawn)]
+            drawn_starts = [estimator._draw(X, settings, runs.generator) for _ in range(n_drawn)]
 
             def begin(number: int) -> MixtureFit:
-                start = drawn[number] if drawn else planned._draw(X, settings, runs.generator)
-                model = self.Model(int(planned.n_components), X.shape[1], **settings)
+                """Make the fit with this number, at its starting point."""
+                start = (
+                    drawn_starts[number]
+                    if drawn_starts
+                    else estimator._draw(X, settings, runs.generator)
+                )
+                model = self.Model(int(estimator.n_components), X.shape[1], **settings)
                 model.n_threads = threads if n_workers == 1 else 1
                 model.start(X, **start)
-                return MixtureFit(plan, number, model, runs.generator, runs.halt)
+                return MixtureFit(
+                    plan=plan,
+                    number=number,
+                    model=model,
+                    rng=runs.generator,
+                    halt=runs.halt,
+                )
 
-            self._runs = runs
+            self._runs = runs  # for `save_state`, which callbacks may call
             try:
                 (best,) = runs.run(begin, n_runs, n_workers=n_workers)
                 runs.finished = True
             finally:
                 if runs.best is not None:
                     show(runs.best.state)
-                    commit()
+                    commit()  # so that the new state is kept even after an error
+        # a fit that a callback stopped, or whose T was still falling, gets no warning
         if self.tol > 0 and best.comparable and not (best.state.converged or best.stopped):
             warn_user(
                 f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
@@ -376,12 +401,15 @@ class TemperedMixture(Fitted):
         scores = self.score_samples(X)  # type: ignore[attr-defined]
         with np.errstate(over="ignore"):
             mean = np.mean(scores)
+        # if the sum of the scores overflows, they are divided first
         return float(mean if np.isfinite(mean) else np.sum(scores / len(scores)))
 
     # ----------------------------------------------------------------- details
 
     def _state_of(self, tree: Mapping[str, Any], place: str) -> MixtureState:
-        state = MixtureState(object.__new__(self.Model), Monitor(), None)
+        """The state of a fit from the tree in a file, which `place` names in errors."""
+        # without __init__: `load_state_dict` sets all attributes of the model
+        state = MixtureState(object.__new__(self.Model), Monitor(), temperature=None)
         state.load_state_dict(tree, place)
         return state
 
@@ -458,9 +486,9 @@ class FiniteMixture(TemperedMixture):
 
 def check_rows(bound: NDArray[np.float64], X: NDArray) -> None:
     """Raise ValueError if the bound of a row of X is not finite."""
-    lost = np.flatnonzero(~np.isfinite(bound))
-    if lost.size:
+    bad_rows = np.flatnonzero(~np.isfinite(bound))
+    if bad_rows.size:
         raise ValueError(
-            f"Row {lost[0]} of X is so far from all components that its log-likelihood is not a "
-            f"finite float. The largest value in the row is {np.max(np.abs(X[lost[0]])):.3g}."
+            f"Row {bad_rows[0]} of X is so far from all components that its log-likelihood is not "
+            f"a finite float. The largest value in the row is {np.max(np.abs(X[bad_rows[0]])):.3g}."
         )

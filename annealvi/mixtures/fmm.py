@@ -379,44 +379,53 @@ class TemperedFMM(
     # ----------------------------------------------------------------- details
 
     def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
+        """Check X and the parameters; return X, the settings of the model and the temperature."""
         X = check_matrix(X, estimator=self, dtype=FLOATS, order="C", accept_sparse=False)
         n_samples, D = X.shape
         K = int(self.n_components)
         learn_probability = isinstance(self.prior_probability, str)
-        probability = np.full(K, 0.3)
+        prior_probability = np.full(K, 0.3)
         if not learn_probability:
-            probability = check_numbers(
+            prior_probability = check_numbers(
                 self.prior_probability, "prior_probability", (), (K,), positive=True
             )
-            if np.any(probability >= 1):
+            if np.any(prior_probability >= 1):
                 raise BadParameter(
                     "prior_probability",
                     must_be="in the range (0.0, 1.0)",
-                    got=np.max(probability),
+                    got=np.max(prior_probability),
                 )
-        data = n_samples * float(np.mean(probability)) / D
-        hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
-        kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
-        temperature = as_temperature(self.temperature, kinds)
-        square = check_squares(X)
+        samples_per_parameter = n_samples * float(np.mean(prior_probability)) / D
+        annealed = Annealed(
+            min(HOTTEST, max(MILDEST, HOTTEST * samples_per_parameter)),
+            length=0.5,
+            shape="exponential",
+        )
+        named_temperatures = {
+            "annealed": annealed,
+            "variational": VARIATIONAL,
+            "proximity": Proximity(),
+        }
+        temperature = as_temperature(self.temperature, named_temperatures)
+        sum_of_squares = check_squares(X)
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
                 "noise_variance='learn' cannot be combined with a variational temperature, because "
                 "only their product can be learned. Set noise_variance or temperature='annealed'."
             )
-        mean_square = square / X.size
+        mean_square = sum_of_squares / X.size
         smallest = float(np.finfo(X.dtype).tiny)
         largest = float(np.finfo(X.dtype).max)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
         variances = {}
-        for name, of_data in (
+        for name, default in (
             ("component_variance", mean_square),
             ("noise_variance", max(variance, 1e-10 * mean_square)),
         ):
             parameter = getattr(self, name)
             if parameter is None or isinstance(parameter, str):
-                variances[name] = of_data if of_data > smallest else 1.0
+                variances[name] = default if default > smallest else 1.0
                 continue
             variances[name] = as_float(parameter)
             if not smallest <= variances[name] <= largest:
@@ -426,16 +435,16 @@ class TemperedFMM(
                     "the dtype of X",
                     got=parameter,
                 )
-        longest = D * variances["component_variance"]
+        squares_of_components = D * variances["component_variance"]
         if not isinstance(self.init, str):
-            longest = check_squares(check_numbers(self.init, "init", (K, D)), "init")
+            squares_of_components = check_squares(check_numbers(self.init, "init", (K, D)), "init")
         elif self.init in ("data", "kmeans++") and n_samples < K:
             raise ValueError(
                 f"n_components={K} must be at most n_samples={n_samples} with init={self.init!r}."
             )
-        _check_range(square + longest, variances["noise_variance"], X.dtype)
+        _check_range(sum_of_squares + squares_of_components, variances["noise_variance"], X.dtype)
         settings = dict(
-            prior_probability=probability,
+            prior_probability=prior_probability,
             learn_probability=learn_probability,
             learn_noise=isinstance(self.noise_variance, str),
             covariance=self.covariance,
@@ -445,6 +454,7 @@ class TemperedFMM(
         return X, settings, temperature
 
     def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
+        """Draw the components at the start of a fit, or return those that `init` contains."""
         if not isinstance(self.init, str):
             return {"means": self.init}
         K = int(self.n_components)
@@ -452,7 +462,7 @@ class TemperedFMM(
         if self.init == "data":
             return {"means": X[rng.choice(n_samples, K, replace=False)]}
         variance = settings["component_variance"]
-        if self.init != "prior":
+        if self.init != "prior":  # short vectors: their expected square is twice the noise variance
             variance = min(variance, 2.0 * settings["noise_variance"] / n_features)
         means = rng.normal(0.0, np.sqrt(variance), (K, n_features))
         if self.init == "kmeans++":
@@ -461,6 +471,7 @@ class TemperedFMM(
         return {"means": means}
 
     def _warn(self, X: NDArray) -> None:
+        """Warn if all components are zero, or if X is too large for its dtype."""
         model = self._state.model
         if not np.any(model.means**2 > 1e-12 * model.component_variance) and np.any(X):
             warn_user(
@@ -488,6 +499,7 @@ class TemperedFMM(
         return model
 
     def _check_X(self, X: Any) -> NDArray:
+        """Check new data, and that the kernels can compute with their squares."""
         model = self._state.model
         X = check_matrix(
             X, estimator=self, reset=False, dtype=model.dtype, order="C", accept_sparse=False
@@ -499,18 +511,23 @@ class TemperedFMM(
     _n_features_out = Found(lambda state: state.model.n_components)
 
     def __sklearn_tags__(self) -> Any:
+        """The tags of scikit-learn, with the dtypes that `transform` preserves."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32", "float64"]
         return tags
 
 
 def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
-    """Raise ValueError if squares divided by the noise variance could overflow in the kernels."""
-    largest = square / noise_variance
-    if largest > 1e-3 * float(np.finfo(dtype).max):
+    """Raise ValueError if squares divided by the noise variance could overflow in the kernels.
+
+    `square` is the sum of the squares of X and of the components.
+    """
+    relative_square = square / noise_variance
+    if relative_square > 1e-3 * float(np.finfo(dtype).max):
         raise ValueError(
-            f"The squares of X and of the components add up to {largest:.3g} times noise_variance="
-            f"{noise_variance:.3g}, too large for {dtype}. Rescale X, or raise 'noise_variance'."
+            f"The squares of X and of the components add up to {relative_square:.3g} times "
+            f"noise_variance={noise_variance:.3g}, too large for {dtype}. "
+            "Rescale X, or raise 'noise_variance'."
         )
 
 
@@ -526,9 +543,9 @@ def _with_sampled_directions(
     n_candidates = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
     if len(X) > n_candidates:
         X = X[rng.choice(len(X), n_candidates, replace=False)]
-    rows = X[sampled_rows(X, len(drawn), rng)].astype(np.float64)
-    norms = np.sqrt(np.sum(rows**2, axis=1))
-    first = np.unique(rows, axis=0, return_index=True)[1]
-    usable = first[norms[first] > 0]
-    drawn[usable] = rows[usable] * (length / norms[usable])[:, None]
+    sampled = X[sampled_rows(X, len(drawn), rng)].astype(np.float64)
+    norms = np.sqrt(np.sum(sampled**2, axis=1))
+    first_of_equal_rows = np.unique(sampled, axis=0, return_index=True)[1]
+    usable_rows = first_of_equal_rows[norms[first_of_equal_rows] > 0]
+    drawn[usable_rows] = sampled[usable_rows] * (length / norms[usable_rows])[:, None]
     return drawn

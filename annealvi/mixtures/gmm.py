@@ -42,13 +42,16 @@ def _precisions(model: GMM) -> NDArray[np.float64]:
     return (model.precisions[:, 0] if _is_one(model) else model.precisions).copy()
 
 
-def _learned(name: str, of: Callable[[GMM], Any]) -> Found:
+def _learned(name: str, value_of_model: Callable[[GMM], Any]) -> Found:
     """A fitted attribute that exists only if the parameter called `name` is None."""
 
-    def found(state: Any) -> Any:
-        return of(state.model) if getattr(state.model, f"known_{name}") is None else None
+    def value_if_learned(state: Any) -> Any:
+        """The attribute, or None if the parameter was known."""
+        return (
+            value_of_model(state.model) if getattr(state.model, f"known_{name}") is None else None
+        )
 
-    return Found(found, f"a fit with {name}=None")
+    return Found(value_if_learned, f"a fit with {name}=None")
 
 
 @dataclass(eq=False, repr=False)
@@ -270,10 +273,11 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     # ----------------------------------------------------------------- details
 
     def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
+        """Check X and the parameters; return X, the settings of the model and the temperature."""
         X = self._check_X(X, reset=True)
         K = int(self.n_components)
         D = X.shape[1]
-        one = self.covariance_type == "spherical"
+        is_spherical = self.covariance_type == "spherical"
         weights = self.weights
         covariances = self.covariances
         variance = X.var(axis=0)
@@ -287,9 +291,9 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
                 )
             weights = weights / weights.sum()
         if covariances is not None:
-            shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if one else ((), (D,), (K, D))
+            shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if is_spherical else ((), (D,), (K, D))
             covariances = check_numbers(covariances, "covariances", *shapes, positive=True)
-            if one and covariances.ndim:  # a number for each component
+            if is_spherical and covariances.ndim:  # a number for each component
                 covariances = covariances[:, None]
             covariances = np.broadcast_to(covariances, (K, D))
         mean_prior = X.mean(axis=0)
@@ -297,11 +301,12 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             mean_prior = check_numbers(self.mean_prior, "mean_prior", (D,))
             check_squares(mean_prior[None], "mean_prior")
         if self.covariance_prior is None:
-            unbiased = variance * len(X) / max(len(X) - 1, 1)
-            unbiased[_constant(X)] = VARIANCE_FLOOR * (variance.mean() or 1.0)
-            beta = unbiased.mean() if one else unbiased
+            unbiased_variance = variance * len(X) / max(len(X) - 1, 1)
+            # the prior needs a positive variance for constant features too
+            unbiased_variance[_constant(X)] = VARIANCE_FLOOR * (variance.mean() or 1.0)
+            beta = unbiased_variance.mean() if is_spherical else unbiased_variance
         else:
-            shapes = ((),) if one else ((), (D,))
+            shapes = ((),) if is_spherical else ((), (D,))
             beta = check_numbers(self.covariance_prior, "covariance_prior", *shapes, positive=True)
         if self.means_init is not None:
             check_squares(check_numbers(self.means_init, "means_init", (K, D)), "means_init")
@@ -319,14 +324,20 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         annealed = Annealed(start=2.0, length=0.5)
         t_max = 100.0
         if covariances is not None and isinstance(self.temperature, str):
+            # the critical temperature is the largest variance of X, in units of the known variance
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
-            widest = randomized_svd(scaled, 1, random_state=0)[1][0]
+            largest_singular_value = randomized_svd(scaled, n_components=1, random_state=0)[1][0]
             # rounded, because LAPACK's last digits depend on the processor
-            start = max(2.0, float(f"{ABOVE_CRITICAL * float(widest**2) / len(X):.6g}"))
+            start = max(
+                2.0, float(f"{ABOVE_CRITICAL * float(largest_singular_value**2) / len(X):.6g}")
+            )
             annealed = Annealed(start=start, length=0.5, shape="linear")
             t_max = max(t_max, start)
-        kinds = {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
-        temperature = as_temperature(self.temperature, kinds)
+        named_temperatures = {
+            "annealed": annealed,
+            "variational": Variational(t_max=t_max, start=t_max),
+        }
+        temperature = as_temperature(self.temperature, named_temperatures)
         if temperature.learns and not temperature.per_document and covariances is None:
             raise ValueError(
                 "A variational temperature needs known 'covariances', because T and covariances "
@@ -335,6 +346,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         return X, settings, temperature
 
     def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
+        """Draw the responsibilities at the start of a fit, or return `means_init`."""
         if self.means_init is not None:
             return {"means": self.means_init}
         K = int(self.n_components)
@@ -344,6 +356,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         return {"responsibilities": initial_responsibilities(X, K, init, rng)}
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
+        """Check X, and that its squares are finite; `reset` is True in `fit`."""
         X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
         check_squares(X)
         return X
@@ -355,7 +368,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         X = self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
             log_joint = self._state.model.log_joint(X)
-        check_rows(log_joint.max(axis=1), X)
+        check_rows(log_joint.max(axis=1), X)  # raises if all values of a row are infinite or NaN
         return log_joint
 
 

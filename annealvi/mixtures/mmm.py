@@ -228,6 +228,7 @@ class TemperedMultinomialMixture(
     # ----------------------------------------------------------------- details
 
     def _prepare(self, X: Any) -> tuple[sparse.csr_matrix, dict[str, Any], Temperature]:
+        """Check X and the parameters; return X, the settings of the model and the temperature."""
         X = self._check_X(X, "fit", reset=True)
         temperature = as_temperature(self.temperature, KINDS)
         if not isinstance(self.init, str):
@@ -247,43 +248,51 @@ class TemperedMultinomialMixture(
     def _draw(
         self, X: sparse.csr_matrix, settings: Mapping[str, Any], rng: RandomState
     ) -> dict[str, Any]:
-        K = int(self.n_components)
+        """Counts of words and documents to start from; "merged" makes short fits."""
+        n_components = int(self.n_components)
         if not isinstance(self.init, str):
             words = np.asarray(self.init, dtype=np.float64)
             words = words / words.max(axis=1, keepdims=True)  # sums may overflow
-            each = max(float(X.sum(dtype=np.float64)), 1.0) / K
-            return {"words": each * words / words.sum(axis=1, keepdims=True)}
+            words_per_component = max(float(X.sum(dtype=np.float64)), 1.0) / n_components
+            return {"words": words_per_component * words / words.sum(axis=1, keepdims=True)}
         if self.init == "kmeans++":
-            return {"words": words_of_documents(X, K, rng)}
-        plain = as_temperature(self.temperature, KINDS) == Fixed(1.0)
+            return {"words": words_of_documents(X, n_components, rng)}
+        is_plain = as_temperature(self.temperature, KINDS) == Fixed(1.0)
         fitted_counts = list[ComponentCounts]()
-        model = MMM(K, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
+        model = MMM(n_components, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
         for _ in range(RUNS):
-            model.start(X, words=words_of_documents(X, K, rng))
-            cooling = (Fixed(1.0) if plain else COOLING).plan(PASSES)
-            optimise(model, X, cooling, Monitor(), n_samples=X.shape[0], n_passes=PASSES)
+            model.start(X, words=words_of_documents(X, n_components, rng))
+            temperature = (Fixed(1.0) if is_plain else COOLING).plan(PASSES)
+            optimise(model, X, temperature, Monitor(), n_samples=X.shape[0], n_passes=PASSES)
+            # new arrays in each step, so the next fit does not change them
             fitted_counts.append(model.last)
-        return merged(fitted_counts, K)
+        return merged(fitted_counts, n_components)
 
     def _warn(self, X: Any) -> None:
-        documents = self._state.model.documents
-        empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
-        if empty:
+        """Warn if clusters contain no documents."""
+        document_counts = self._state.model.documents
+        n_empty = np.count_nonzero(
+            document_counts < 0.5 * min(1.0, X.shape[0] / len(document_counts))
+        )
+        if n_empty:
             warn_user(
-                f"{empty} of the {self.n_components} clusters contain no documents. Use a smaller "
-                "'n_components' or a smaller 'word_prior'.",
+                f"{n_empty} of the {self.n_components} clusters contain no documents. Use a "
+                "smaller 'n_components' or a smaller 'word_prior'.",
                 ConvergenceWarning,
             )
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
+        """Check counts of words for a method; `reset` is True in `fit`."""
         X = check_words(self, X, method, reset=reset)
         check_counts(X)
         return X
 
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
+        """Check X, and compute log p(x, k) of each document and cluster."""
         check_is_fitted(self)
         X = self._check_X(X, "predict")
+        # a copy, because the threads are those of `n_jobs` in this call only
         model: MMM = shallow(self._state.model)
         model.n_threads = n_threads(self.n_jobs)
         return model.log_joint(X)
@@ -291,6 +300,7 @@ class TemperedMultinomialMixture(
     _n_features_out = Found(lambda state: state.model.n_components)
 
     def __sklearn_tags__(self) -> Any:
+        """The tags of scikit-learn: X is positive, and may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True

@@ -86,36 +86,37 @@ class Factors(NamedTuple):
 
 def factors_at(pi: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
     """The statistics of data and the entropy of q(z) at nu = pi, without matrix products."""
-    n = X.shape[0]
-    pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
-    entropy = n * float(np.sum(special.entr(pi) + special.entr(1 - pi)))
+    n_samples = X.shape[0]
+    pairs = n_samples * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
+    entropy = n_samples * float(np.sum(special.entr(pi) + special.entr(1 - pi)))
     return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs), entropy
 
 
 def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
-    """The statistics of data and the entropy of q(z)."""
+    """The statistics of data and the entropy of q(z).  `nu` has shape (K, n padded)."""
     n, D = X.shape
     K = len(nu)
     tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
     data = np.empty((K, D))
     pairs = np.empty((K, K))
-    for right, gram, out in ((X, False, data), (nu, True, pairs)):
-        partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
+    # data = nu^T X and pairs = nu^T nu, which the kernel sums over groups of rows
+    for right, is_gram, product in ((X, False, data), (nu, True, pairs)):
+        partial = np.empty((gemm.n_groups(n, product.shape[1]), *product.shape))
         gemm.inner(
             left=nu,
             right=right,
-            gram=gram,
+            gram=is_gram,
             n_rows=n,
             n_threads=n_threads,
             tile=tile,
             partial=partial,
-            out=out,
+            out=product,
         )
     # the diagonal must be E[z^2] = nu, but that of nu^T nu is nu^2
     np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
     entropy = np.zeros(nu.shape[1])
-    kernels.entropy(nu, n_threads, entropy)
-    return Factors(data, pairs), float(np.sum(entropy[:n]))
+    kernels.entropy(nu, n_threads=n_threads, out=entropy)
+    return Factors(data, pairs), float(np.sum(entropy[:n]))  # without the padding
 
 
 @dataclass(eq=False)
@@ -160,6 +161,7 @@ class FMM(Mixture):
     projection: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        """Give each component its probability, and make `dtype` a NumPy dtype."""
         probability = np.asarray(self.prior_probability, dtype=np.float64)
         self.prior_probability = np.broadcast_to(probability, (self.n_components,)).copy()
         self.dtype = np.dtype(self.dtype)
@@ -167,14 +169,18 @@ class FMM(Mixture):
     def start(self, X: NDArray, means: ArrayLike) -> None:
         """Begin training on X, with nu = pi and with q(mu) concentrated at the given means."""
         self.means = np.array(means, dtype=np.float64)
+        # q(mu) is a point at first
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
-        blocks = (X[rows].astype(np.float64) for rows in gen_batches(len(X), ROWS))
-        self.square = float(sum(np.sum(block**2) for block in blocks))
+        blocks_of_rows = (X[rows].astype(np.float64) for rows in gen_batches(len(X), ROWS))
+        self.square = float(sum(np.sum(block**2) for block in blocks_of_rows))
         mean_square = self.square / X.size
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
-        resolved = RESOLUTION[self.dtype] * mean_square
-        self.least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
+        rounding_variance = RESOLUTION[self.dtype] * mean_square
+        # below least_noise, a learned noise variance would only describe rounding errors
+        self.least_noise = max(
+            NOISE_FLOOR * variance, rounding_variance, float(np.finfo(self.dtype).tiny)
+        )
         self.nu, self.projection = self._buffers(self.n_samples)
         self.last, self.entropy = factors_at(self.prior_probability, X)
 
@@ -184,31 +190,46 @@ class FMM(Mixture):
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
     def release_buffers(self) -> None:
+        """Release the arrays nu and P, which only training needs."""
         self.nu = None
         self.projection = None
 
     def _restore(self, fields: dict[str, Any], place: str) -> None:
-        nu = fields.pop("nu")
-        buffer = self.nu
+        """Check the fields of a file, which `place` names in errors, and set them as attributes."""
+        stored_nu = fields.pop("nu")
+        training_nu = self.nu
         if not np.all(np.diag(fields["covariance_matrix"]) >= 0):
             raise damaged(f"{place}.covariance_matrix", "at least 0 on its diagonal", "less")
         if not np.all(fields["prior_probability"] < 1):
             raise damaged(f"{place}.prior_probability", "below 1", fields["prior_probability"])
-        if buffer is not None:
-            if nu is None or nu.shape != buffer.shape or not np.all((nu >= 0) & (nu <= 1)):
-                raise damaged(f"{place}.nu", f"of shape {buffer.shape}, in the range [0, 1]", nu)
-            buffer[:] = nu
+        # after training there is no array for nu, and the value in the file is not needed
+        if training_nu is not None:
+            if (
+                stored_nu is None
+                or stored_nu.shape != training_nu.shape
+                or not np.all((stored_nu >= 0) & (stored_nu <= 1))
+            ):
+                raise damaged(
+                    f"{place}.nu", f"of shape {training_nu.shape}, in the range [0, 1]", stored_nu
+                )
+            training_nu[:] = stored_nu  # in place, to keep its alignment for the kernels
         vars(self).update(fields, dtype=np.dtype(fields["dtype"]))
 
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Update nu of all training data once."""
+        """Update nu of all training data once.  `moments` is ignored."""
         field = self._field()
         self._project(batch.data, self.projection)
-        inverse = self._sweep(field, self.projection, self.nu, tempering)
+        inverse_of_factors = self._sweep(field, self.projection, self.nu, tempering)
         self.last, self.entropy = collect(self.nu, batch.data, self.n_threads)
-        return MixtureStep(self, self.last, self.last, self.entropy, inverse)
+        return MixtureStep(
+            model=self,
+            statistics=self.last,  # b multiplies these in the global step
+            plain=self.last,
+            entropy=self.entropy,
+            inverse=inverse_of_factors,
+        )
 
     def global_step(
         self, statistics: Factors, rho: float, scale: float, tempering: Tempering
@@ -224,7 +245,7 @@ class FMM(Mixture):
                 f"Got rho={rho!r} and scale={scale!r}."
             )
         b = float(tempering.inverse)
-        R = statistics.pairs
+        pairs = statistics.pairs
         if not self._move_components(statistics, b / self.noise_variance, tempering):
             raise ValueError(
                 f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
@@ -232,21 +253,21 @@ class FMM(Mixture):
                 f"(now {self.component_variance:.4g}) that are closer to each other."
             )
         if self.learn_probability:
-            mean = np.diag(R) / self.n_samples
-            self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
+            mean_nu = np.diag(pairs) / self.n_samples
+            self.prior_probability = np.clip(mean_nu, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
         if self.learn_noise:
-            residual = self._residual(statistics) / (self.n_samples * self.n_features)
-            self.noise_variance = max(residual, self.least_noise)
+            mean_residual = self._residual(statistics) / (self.n_samples * self.n_features)
+            self.noise_variance = max(mean_residual, self.least_noise)
 
     def _move_components(self, statistics: Factors, heat: float, tempering: Tempering) -> bool:
         """Move q(mu) to its optimum; return False if it is singular.  `heat` is b / sigma_n."""
-        prior = self.component_variance / tempering.of_priors
-        precision = np.full(self.n_components, 1.0 / prior)
+        prior_variance = self.component_variance / tempering.of_priors
+        precision = np.full(self.n_components, 1.0 / prior_variance)
         A, R = statistics
         if self.covariance == "full":
             system = np.diag(precision) + heat * R
             solution = np.hstack([np.eye(self.n_components), heat * A])
-            gemm.solve(system, solution)
+            gemm.solve(system, solution)  # in place; the diagonal of `system` becomes its pivots
             covariance, means = np.split(solution, [self.n_components], axis=1)
         else:
             variances = 1.0 / (precision + heat * np.diag(R))
@@ -255,7 +276,7 @@ class FMM(Mixture):
             # left and old means on the right
             system = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
             means = A - gemm.product(np.triu(R, 1), self.means)
-            gemm.solve(system, means)
+            gemm.solve(system, means)  # in place
         finite = np.all(np.isfinite(covariance)) and np.all(np.isfinite(means))
         if not (finite and np.all(np.diag(system) > 0)):
             return False
@@ -276,10 +297,14 @@ class FMM(Mixture):
     # -------------------------------------------------------------- objectives
 
     def expected_energy(self, statistics: Factors) -> float:
-        count = np.diag(statistics.pairs)
+        """The energy L at the current q.  `statistics` are :class:`Factors` not multiplied by b."""
+        expected_counts = np.diag(statistics.pairs)
         pi = self.prior_probability
-        prior = np.sum(count * special.log(pi) + (self.n_samples - count) * special.log1p(-pi))
-        return float(prior - self._residual(statistics) / (2 * self.noise_variance))
+        log_prior = np.sum(
+            expected_counts * special.log(pi)
+            + (self.n_samples - expected_counts) * special.log1p(-pi)
+        )
+        return float(log_prior - self._residual(statistics) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
         """The base measure of the training data, -(ND/2) log(2 pi sigma_n)."""
@@ -290,25 +315,27 @@ class FMM(Mixture):
         r"""Compute log C(T) exactly, as (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
         b = np.asarray(inverse, dtype=np.float64)[..., None]
         pi = self.prior_probability
-        factors = np.logaddexp(b * special.log(pi), b * special.log1p(-pi)).sum(axis=-1)
-        return self.n_samples * (factors - 0.5 * self.n_features * special.log(b[..., 0]))
+        log_sums = np.logaddexp(b * special.log(pi), b * special.log1p(-pi)).sum(axis=-1)
+        return self.n_samples * (log_sums - 0.5 * self.n_features * special.log(b[..., 0]))
 
     def posterior_log_partition(self, temperatures: NDArray, data: Any = None) -> NDArray:
         """log C(T) at the current q, which equals :meth:`log_partition` for any q(mu)."""
         return self.log_partition(1.0 / temperatures)
 
     def hyperparameters(self) -> dict[str, Any]:
+        """The quantities that log C(T) depends on: the sizes and pi."""
         return super().hyperparameters() | {"prior_probability": self.prior_probability}
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """Compute -KL(q(mu) || p(mu)).  With ``form="posterior"`` p(mu) has variance T sigma_mu."""
-        prior = self.component_variance / tempering.of_priors
+        prior_variance = self.component_variance / tempering.of_priors
         Q = self.covariance_matrix
-        kl = np.trace(Q) / prior - self.n_components * (1 - math.log(prior))
-        pivots = Q.copy()
-        gemm.solve(pivots, np.zeros((self.n_components, 1)))
-        kl -= np.sum(special.log(np.abs(np.diag(pivots))))  # log det Q
-        return -0.5 * float(self.n_features * kl + np.sum(self.means**2) / prior)
+        kl = np.trace(Q) / prior_variance - self.n_components * (1 - math.log(prior_variance))
+        factorized = Q.copy()
+        # the right side does not matter: elimination leaves the pivots of Q on the diagonal
+        gemm.solve(factorized, np.zeros((self.n_components, 1)))
+        kl -= np.sum(special.log(np.abs(np.diag(factorized))))  # log det Q
+        return -0.5 * float(self.n_features * kl + np.sum(self.means**2) / prior_variance)
 
     # ---------------------------------------------------------------- new data
 
@@ -331,7 +358,7 @@ class FMM(Mixture):
             n_threads=self.n_threads,
             out=energy,
         )
-        kernels.entropy(nu, self.n_threads, entropy)
+        kernels.entropy(nu, n_threads=self.n_threads, out=entropy)
         square = np.sum(X.astype(np.float64) ** 2, axis=1)
         constant = np.sum(special.log1p(-self.prior_probability))
         constant -= 0.5 * self.n_features * math.log(2 * math.pi * self.noise_variance)
@@ -346,22 +373,24 @@ class FMM(Mixture):
         The estimate is the logarithm of the mean of N(x_hidden; z M, (sigma_n + z Q z^T) I) over
         draws z ~ q(z | observed).
         """
+        # a copy with the observed dimensions of the components only
         observed_model = shallow(self)
         observed_model.means = self.means[:, observed]
         observed_model.n_features = int(np.count_nonzero(observed))
         nu = observed_model.infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
-        x = X[:, ~observed].astype(np.float64)
+        X_hidden = X[:, ~observed].astype(np.float64)
         means = self.means[:, ~observed]
-        n_hidden = x.shape[1]
-        square = np.sum(x**2, axis=1)
-        cross = gemm.product(x, means.T)
+        n_hidden = X_hidden.shape[1]
+        square = np.sum(X_hidden**2, axis=1)
+        projection = gemm.product(X_hidden, means.T)
         gram = gemm.product(means, means.T)
-        scores = np.empty((n_draws, len(x)))
-        for score in scores:
+        scores = np.empty((n_draws, len(X_hidden)))
+        for score in scores:  # each `score` is a row of `scores`, filled in place
             z = (rng.random_sample(nu.shape) < nu).astype(np.float64)
-            spread = np.sum(gemm.product(z, self.covariance_matrix) * z, axis=1)
-            variance = self.noise_variance + spread
-            distance = square - 2 * np.sum(z * cross, axis=1)
+            component_variance = np.sum(gemm.product(z, self.covariance_matrix) * z, axis=1)
+            variance = self.noise_variance + component_variance
+            # ||x - z M||^2
+            distance = square - 2 * np.sum(z * projection, axis=1)
             distance += np.sum(gemm.product(z, gram) * z, axis=1)
             score[:] = -0.5 * (n_hidden * special.log(2 * np.pi * variance) + distance / variance)
         return special.log_sum_exp(scores, axis=0) - math.log(n_draws)
@@ -370,15 +399,21 @@ class FMM(Mixture):
 
     def _buffers(self, n_samples: int) -> tuple[NDArray, NDArray]:
         """Arrays for nu and P of `n_samples` data; nu starts at pi."""
+        # a whole number of blocks for each component, as the kernels need
         shape = self.n_components, -(-n_samples // kernels.BLOCK) * kernels.BLOCK
         nu, projection = (aligned_empty(shape, self.dtype) for _ in range(2))
         nu[:] = self.prior_probability[:, None]
-        projection[:, n_samples:] = 0
+        projection[:, n_samples:] = 0  # the kernels also read the padding
         return nu, projection
 
     def _project(self, X: NDArray, out: NDArray) -> None:
-        """Compute P = X M^T."""
-        gemm.outer(np.ascontiguousarray(self.means, dtype=self.dtype), X, self.n_threads, out)
+        """Write P = X M^T, with a row for each component, into `out`."""
+        gemm.outer(
+            left=np.ascontiguousarray(self.means, dtype=self.dtype),
+            right=X,
+            n_threads=self.n_threads,
+            out=out,
+        )
 
     def _gram(self) -> NDArray[np.float64]:
         """G = E[mu mu^T]."""
@@ -402,7 +437,10 @@ class FMM(Mixture):
         nu: NDArray,
         tempering: Tempering,
     ) -> NDArray | None:
-        """Update all factors of all data once, in place; with limits, return b of each factor."""
+        """Update nu of all data once, in place; with limits, return b of each factor.
+
+        `field` are the numbers of :meth:`_field`.  The limits are those of a proximity temperature.
+        """
         coupling, offset, scale = field
         limits = tempering.limits
         if limits is None:
@@ -411,12 +449,13 @@ class FMM(Mixture):
                 coupling=coupling,
                 offset=offset,
                 scale=scale,
-                b=np.full((1, 1), tempering.inverse, dtype=nu.dtype),
+                b=np.full((1, 1), tempering.inverse, dtype=nu.dtype),  # the same b for all factors
                 n_threads=self.n_threads,
                 nu=nu,
             )
             return None
         inverse = np.empty_like(nu)
+        # limits[0] is b; the other fields are the limits themselves
         centre, lower, upper = (np.ascontiguousarray(array, nu.dtype) for array in limits[1:])
         shapes = (nu.shape[:1], nu.shape, nu.shape)
         if (centre.shape, lower.shape, upper.shape) != shapes:
@@ -452,10 +491,11 @@ class FMM(Mixture):
         nu, projection = self._buffers(X.shape[0])
         self._project(X, projection)
         field = self._field()
-        for done in range(MAX_SWEEPS):
-            cooling = max(0.0, 1.0 - done / COOLING_SWEEPS)
-            before = nu.copy()
-            self._sweep(field, projection, nu, Tempering(COOLING_START**-cooling))
-            if not cooling and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
+        for n_sweeps in range(MAX_SWEEPS):
+            # falls from 1 to 0 during the first sweeps, and T with it from COOLING_START to 1
+            cooling_left = max(0.0, 1.0 - n_sweeps / COOLING_SWEEPS)
+            previous_nu = nu.copy()
+            self._sweep(field, projection, nu, Tempering(inverse=COOLING_START**-cooling_left))
+            if not cooling_left and np.max(np.abs(nu - previous_nu)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection

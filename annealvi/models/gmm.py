@@ -60,10 +60,12 @@ class Natural:
     square: NDArray
 
     def __add__(self, statistics: Natural) -> Natural:
+        """Add statistics, each to the parameter that it belongs to."""
         pairs = zip(vars(self).values(), vars(statistics).values(), strict=True)
         return Natural(*(a + b for a, b in pairs))
 
     def __rmul__(self, factor: float) -> Natural:
+        """Multiply all parameters by a factor."""
         return Natural(*(factor * a for a in vars(self).values()))
 
 
@@ -80,7 +82,14 @@ NATURAL = Schema(
 def collect(X: NDArray, phi: NDArray) -> Natural:
     """The statistics of centred data that natural parameters are linear functions of."""
     count = phi.sum(axis=0)
-    return Natural(count, count, gemm.product(phi.T, X), count, gemm.product(phi.T, X**2))
+    # the count of a component is added to alpha, kappa and nu
+    return Natural(
+        alpha=count,
+        kappa=count,
+        shift=gemm.product(phi.T, X),
+        nu=count,
+        square=gemm.product(phi.T, X**2),
+    )
 
 
 def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
@@ -97,41 +106,53 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     if len(alpha) == 1:
         return float(n * log_c[0])
     powers = np.arange(n + 1, dtype=np.int64)
-    kinds, kind = np.unique(np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True)
-    kind = kind.ravel()
-    series = log_rising(kinds[:, :1], b * powers)
-    series += powers * kinds[:, 1:] - special.lgamma(powers + 1)
+    # components with the same alpha and c have the same series, which is computed once
+    distinct_components, component_kind = np.unique(
+        np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True
+    )
+    component_kind = component_kind.ravel()
+    series = log_rising(distinct_components[:, :1], b * powers)
+    series += powers * distinct_components[:, 1:] - special.lgamma(powers + 1)
 
     def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
         """The series as distributions, the logarithms of their sums, and the sum of the means."""
+        # each distinct series once; `component_kind` maps components to them
         terms = series + log_t * powers
         totals = special.log_sum_exp(terms, axis=1, keepdims=True)
-        masses = special.exp(terms - totals)
-        return masses, totals[kind, 0], float(np.sum(np.sum(masses * powers, axis=1)[kind]))
+        distributions = special.exp(terms - totals)
+        return (
+            distributions,
+            totals[component_kind, 0],
+            float(np.sum(np.sum(distributions * powers, axis=1)[component_kind])),
+        )
 
-    low = -1.0
-    high = 1.0
-    while tilted(low)[2] > n:
-        low *= 2
-    while tilted(high)[2] < n:
-        high *= 2
+    log_t_low = -1.0
+    log_t_high = 1.0
+    # find an interval of log t in which the mean is n, and bisect it
+    while tilted(log_t_low)[2] > n:
+        log_t_low *= 2
+    while tilted(log_t_high)[2] < n:
+        log_t_high *= 2
     for _ in range(60):
-        log_t = 0.5 * (low + high)
+        log_t = 0.5 * (log_t_low + log_t_high)
         masses, totals, mean = tilted(log_t)
         if abs(mean - n) < 1:
             break
-        low, high = (log_t, high) if mean < n else (low, log_t)
+        log_t_low, log_t_high = (log_t, log_t_high) if mean < n else (log_t_low, log_t)
     from scipy.signal import fftconvolve  # imported here, because it is slow to import
 
-    product = masses[kind[0]]
-    for k in kind[1:]:
+    product = masses[component_kind[0]]
+    for k in component_kind[1:]:
         product = fftconvolve(product, masses[k])[: n + 1]
-    outside = special.lgamma(n + 1) - log_rising(alpha.sum(), b * n)
-    return float(outside + special.log(product[n]) + totals.sum() - n * log_t)
+    log_factor = special.lgamma(n + 1) - log_rising(alpha.sum(), b * n)
+    return float(log_factor + special.log(product[n]) + totals.sum() - n * log_t)
 
 
 def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
-    """log c_k at each b, where c_k is a factor due to component k's different variances."""
+    """log c_k at each b, where c_k is a factor due to component k's different variances.
+
+    c_k is prod_d (sigma_kd / s_d)^(1 - b), and s_d the geometric mean of sigma_kd over components.
+    """
     if covariances is None:
         raise ValueError(
             "With learned covariances the normaliser C(T) of the tempered likelihood is infinite "
@@ -142,7 +163,7 @@ def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
 
 
 def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: RandomState) -> NDArray:
-    """Compute the responsibilities at the start of a fit."""
+    """Compute the responsibilities (n, K) at the start of a fit; `init` is `init_params`."""
     n = len(X)
     K = n_components
     if n < K and init != "random":
@@ -154,12 +175,13 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
     if init == "kmeans":
         responsibilities[np.arange(n, dtype=np.int64), k_means(X, K, rng)] = 1
     elif init == "random":
+        # plus a tiny number, so that no row is 0
         responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
         responsibilities /= responsibilities.sum(axis=1, keepdims=True)
     else:
-        sampled = init == "k-means++"
-        chosen = sampled_rows(X, K, rng) if sampled else rng.choice(n, K, replace=False)
-        responsibilities[chosen, np.arange(K, dtype=np.int64)] = 1
+        far_apart = init == "k-means++"
+        chosen_rows = sampled_rows(X, K, rng) if far_apart else rng.choice(n, K, replace=False)
+        responsibilities[chosen_rows, np.arange(K, dtype=np.int64)] = 1
     return responsibilities
 
 
@@ -215,6 +237,7 @@ class GMM(Mixture):
     normaliser: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        """Set the defaults of beta, and begin with the prior as posterior."""
         self.offset = np.zeros(self.n_features)
         if self.beta is None:
             self.beta = np.ones(self.n_features)
@@ -233,35 +256,54 @@ class GMM(Mixture):
         if responsibilities is not None:
             self.posterior = self.prior + collect(self._centred(X), responsibilities)
             return
-        m = np.asarray(means, dtype=np.float64) - self.offset
-        share = np.full(self.n_components, self.n_samples / self.n_components)
-        kappa = self.prior.kappa + share
-        nu = self.prior.nu + share
+        centred_means = np.asarray(means, dtype=np.float64) - self.offset
+        # as if each component had the same number of data, with the variance of all data
+        samples_per_component = np.full(self.n_components, self.n_samples / self.n_components)
+        kappa = self.prior.kappa + samples_per_component
+        nu = self.prior.nu + samples_per_component
         variance = self.beta / self.nu + np.var(X, axis=0, dtype=np.float64)
-        spread = nu[:, None] * variance + kappa[:, None] * m**2
-        self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
+        square = nu[:, None] * variance + kappa[:, None] * centred_means**2
+        self.posterior = Natural(
+            alpha=self.prior.alpha + samples_per_component,
+            kappa=kappa,
+            shift=kappa[:, None] * centred_means,
+            nu=nu,
+            square=square,
+        )
 
     def perturb(self, rng: np.random.RandomState) -> None:
         """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
+        # the zeros put all components in one group if nothing is known
         known = [np.zeros(self.n_components), self.known_weights, self.known_covariances]
-        table = np.column_stack([array for array in known if array is not None])
-        _, group, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+        known_parameters = np.column_stack([array for array in known if array is not None])
+        _, group_of_component, group_sizes = np.unique(
+            known_parameters, axis=0, return_inverse=True, return_counts=True
+        )
         # a move is smaller if no other component has the same known weights and variances
-        size = np.where(counts[group.ravel()] > 1, PERTURBATION, SMALL_PERTURBATION)
-        noise = size[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
+        move_sizes = np.where(
+            group_sizes[group_of_component.ravel()] > 1, PERTURBATION, SMALL_PERTURBATION
+        )
+        moves = move_sizes[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
         m = self.means_centred
-        square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
-        self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
+        # beta + kappa m^2 changes with m, so that beta stays the same
+        square = q.square + q.kappa[:, None] * ((m + moves) ** 2 - m**2)
+        self.posterior = replace(q, shift=q.kappa[:, None] * (m + moves), square=square)
 
     def _restore(self, fields: dict[str, Any], place: str) -> None:
+        """Set the fields of a file as attributes; check that q, named by `place`, is usable."""
         vars(self).update(fields)
         self.prior = self._prior()
         q = self.posterior
         with np.errstate(all="ignore"):
-            derived = (self.means, self.log_joint(self.means), self.weights, 1 / self.precisions)
+            derived_arrays = (
+                self.means,
+                self.log_joint(self.means),
+                self.weights,
+                1 / self.precisions,
+            )
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
-        if not positive or not all(np.all(np.isfinite(array)) for array in derived):
+        if not (positive and all(np.all(np.isfinite(array)) for array in derived_arrays)):
             raise damaged(
                 f"{place}.posterior",
                 "a set of parameters at which densities are finite",
@@ -271,7 +313,10 @@ class GMM(Mixture):
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Compute the responsibilities of a batch of data, and from them the statistics."""
+        """Compute the responsibilities of a batch of data, and from them the statistics.
+
+        `moments` is ignored.
+        """
         X = self._centred(batch.data[batch.rows])  # type: ignore[index]
         b = float(tempering.inverse)
         log_phi = b * self._log_joint(X)
@@ -280,7 +325,7 @@ class GMM(Mixture):
         entropy = special.entr(phi).sum(axis=1)
         self.last = collect(X, phi)
         self.entropy = float(entropy.sum())
-        return MixtureStep(self, b * self.last, self.last, entropy)
+        return MixtureStep(self, statistics=b * self.last, plain=self.last, entropy=entropy)
 
     def global_step(
         self, statistics: Natural, rho: float, scale: float, tempering: Tempering
@@ -290,48 +335,60 @@ class GMM(Mixture):
         If T tempers the posterior instead of the likelihood, min(1, rho T) replaces rho.
         """
         if tempering.form == "posterior":
-            rho = min(1.0, rho / tempering.mean)
+            rho = min(1.0, rho / tempering.mean)  # tempering.mean is b = 1 / T
         prior = self._tempered_prior(tempering)
         self.least_beta = self._prior_beta(prior)
-        target = prior + scale * statistics
-        self.posterior = target if rho == 1 else (1 - rho) * self.posterior + rho * target
+        optimum = prior + scale * statistics
+        self.posterior = optimum if rho == 1 else (1 - rho) * self.posterior + rho * optimum
 
     # -------------------------------------------------------------- objectives
 
     def expected_energy(self, statistics: Natural) -> float:
+        """The energy L at the current q, of statistics that are not multiplied by b."""
         precision = self.precisions
-        m = self.means_centred
+        means = self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * self.n_features / self.posterior.kappa
-        count = statistics.kappa
-        distance = statistics.square - 2 * m * statistics.shift + m**2 * count[:, None]
-        n = count.sum()
+        count = statistics.kappa  # the number N_k of data of each component
+        # sum_n phi_nk (x_n - m_k)^2
+        distance = statistics.square - 2 * means * statistics.shift + means**2 * count[:, None]
+        n_samples = count.sum()
         energy = np.sum(count * constants) - 0.5 * np.sum(precision * distance)
-        return float(energy - n * self._log_base())
+        return float(energy - n_samples * self._log_base())
 
     def log_base_measure(self) -> float:
+        """The logarithm of the base measure of the training data."""
         return self.n_samples * self._log_base()
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
+        """-KL(q || p) of the weights, means and precisions, without those that are known."""
         q = self.posterior
         p = self._tempered_prior(tempering)
         kl = 0.0
-        if self.known_weights is None:
+        if self.known_weights is None:  # KL of two Dirichlet distributions
             kl += special.lgamma(q.alpha.sum()) - special.lgamma(p.alpha.sum())
             kl += np.sum(special.lgamma(p.alpha) - special.lgamma(q.alpha))
-            e_log = special.digamma(q.alpha) - special.digamma(q.alpha.sum())
-            kl += np.sum((q.alpha - p.alpha) * e_log)
-        ratio = p.kappa / q.kappa
-        kl += 0.5 * self.n_features * np.sum(ratio - 1 - special.log(ratio))
+            expected_log_weights = special.digamma(q.alpha) - special.digamma(q.alpha.sum())
+            kl += np.sum((q.alpha - p.alpha) * expected_log_weights)
+        # KL of the normal distributions of the means
+        kappa_ratio = p.kappa / q.kappa
+        kl += 0.5 * self.n_features * np.sum(kappa_ratio - 1 - special.log(kappa_ratio))
         distance = self.means_centred - p.shift / p.kappa[:, None]
         kl += 0.5 * np.sum(p.kappa[:, None] * self.precisions * distance**2)
-        if self.known_covariances is None:
-            a, rate = self._gamma(q, self.least_beta)
-            a0, rate0 = self._gamma(p, self._prior_beta(p))
-            a = np.broadcast_to(a, rate.shape)
-            a0 = np.broadcast_to(a0, rate.shape)
-            kl += np.sum((a - a0) * special.digamma(a) - special.lgamma(a) + special.lgamma(a0))
-            kl += np.sum(a0 * (special.log(rate) - special.log(rate0)) + a * (rate0 - rate) / rate)
+        if self.known_covariances is None:  # KL of Gamma distributions
+            shape, rate = self._gamma(q, self.least_beta)
+            prior_shape, prior_rate = self._gamma(p, self._prior_beta(p))
+            shape = np.broadcast_to(shape, rate.shape)
+            prior_shape = np.broadcast_to(prior_shape, rate.shape)
+            kl += np.sum(
+                (shape - prior_shape) * special.digamma(shape)
+                - special.lgamma(shape)
+                + special.lgamma(prior_shape)
+            )
+            kl += np.sum(
+                prior_shape * (special.log(rate) - special.log(prior_rate))
+                + shape * (prior_rate - rate) / rate
+            )
         return -float(kl)
 
     def log_partition(self, inverse: NDArray) -> NDArray:
@@ -343,6 +400,7 @@ class GMM(Mixture):
         """
         b = np.asarray(inverse, dtype=np.float64)
         log_c = log_distortions(self.known_covariances, b)
+        # log C is computed once as long as the quantities in `key` stay the same
         key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
         if self.normaliser is not None and self.normaliser[0] == key:
             return self.normaliser[1].copy()
@@ -352,9 +410,11 @@ class GMM(Mixture):
             log_sums = special.log_sum_exp(logs, axis=1)
             total = self.n_samples * log_sums - log_width
         else:
-            pairs = zip(b, log_c, strict=True)
-            powers = [log_mean_power(self.alpha, self.n_samples, *pair) for pair in pairs]
-            total = np.array(powers) - log_width
+            log_powers = [
+                log_mean_power(self.alpha, self.n_samples, b_i, log_c_i)
+                for b_i, log_c_i in zip(b, log_c, strict=True)
+            ]
+            total = np.array(log_powers) - log_width
             check_log_c_at_1(total, b, self.n_samples)
         self.normaliser = key, total
         return total.copy()
@@ -376,13 +436,14 @@ class GMM(Mixture):
         return special.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
 
     def local_log_partition(self, parameters: NDArray, inverse: NDArray) -> NDArray:
-        """The logarithm of the integral of one datum's tempered likelihood."""
+        """The log integral of one datum's tempered likelihood; `parameters` is log w."""
         b = np.asarray(inverse, dtype=np.float64)
         logs = b[:, None] * parameters + log_distortions(self.known_covariances, b)
         log_sums = special.log_sum_exp(logs, axis=1)
         return log_sums - 0.5 * self.n_features * special.log(b)
 
     def hyperparameters(self) -> dict[str, Any]:
+        """The quantities that log C(T) depends on: the sizes, alpha or w, and the variances."""
         return super().hyperparameters() | {
             "alpha": self.alpha if self.known_weights is None else None,
             "weights": "learned" if self.known_weights is None else self.known_weights,
@@ -427,12 +488,19 @@ class GMM(Mixture):
     # ----------------------------------------------------------------- details
 
     def _prior(self) -> Natural:
+        """The natural parameters of the prior, for data whose mean was subtracted."""
         K = self.n_components
-        m = self.mean_prior - self.offset
+        centred_mean = self.mean_prior - self.offset
         kappa = np.full(K, float(self.kappa))
-        shift = kappa[:, None] * m
-        square = np.broadcast_to(self.beta, (K, self.n_features)) + shift * m
-        return Natural(self.alpha, kappa, shift, np.full(K, float(self.nu)), square)
+        shift = kappa[:, None] * centred_mean
+        square = np.broadcast_to(self.beta, (K, self.n_features)) + shift * centred_mean
+        return Natural(
+            alpha=self.alpha,
+            kappa=kappa,
+            shift=shift,
+            nu=np.full(K, float(self.nu)),
+            square=square,
+        )
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
         """Return the prior or, with ``form="posterior"``, the prior raised to the power b.
@@ -442,32 +510,37 @@ class GMM(Mixture):
         if tempering.form == "likelihood":
             return self.prior
         b = tempering.mean
-        hot = b * self.prior
+        scaled = b * self.prior
         # b multiplies the exponents of the densities w^(alpha - 1) and lambda^(g nu/2 + g/2 - 1),
-        # where g is the number of dimensions with the same lambda
-        g = self.n_features if self.covariance_type == "spherical" else 1
-        nu = hot.nu + (1 - b) * (2 / g - 1)
+        # where g = n_shared is the number of dimensions with the same lambda
+        n_shared = self.n_features if self.covariance_type == "spherical" else 1
+        nu = scaled.nu + (1 - b) * (2 / n_shared - 1)
         if self.known_covariances is None and np.any(nu <= 0):
             raise ValueError(
                 f"With form='posterior' and degrees_of_freedom_prior={self.nu!r}, the prior of "
                 f"the precisions is improper at T={1 / b:.4g}. Use a lower temperature, more "
                 "degrees of freedom, or form='likelihood'."
             )
-        return Natural(hot.alpha + 1 - b, hot.kappa, hot.shift, nu, hot.square)
+        return replace(scaled, alpha=scaled.alpha + 1 - b, nu=nu)
 
     def _centred(self, X: NDArray) -> NDArray:
+        """Subtract the mean of the training data."""
         return np.asarray(X, dtype=np.float64) - self.offset
 
     def _log_joint(self, X: NDArray) -> NDArray:
         """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
         precision = self.precisions
-        m = self.means_centred
+        means = self.means_centred
+        # E[lambda (x - mu)^2] is multiplied out: constants, terms linear and quadratic in x
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
-        constants -= 0.5 * (self.n_features / self.posterior.kappa + np.sum(precision * m**2, 1))
-        linear = gemm.product(X, (precision * m).T)
+        constants -= 0.5 * (
+            self.n_features / self.posterior.kappa + np.sum(precision * means**2, 1)
+        )
+        linear = gemm.product(X, (precision * means).T)
         return constants + linear - 0.5 * gemm.product(X**2, precision.T)
 
     def _expected_log_weights(self) -> NDArray:
+        """E log w_k under q, or the known log w_k."""
         if self.known_weights is not None:
             return special.log(self.known_weights)
         return special.digamma(self.posterior.alpha) - special.digamma(self.posterior.alpha.sum())
@@ -493,7 +566,11 @@ class GMM(Mixture):
         return self.beta * (prior.kappa[0] / self.prior.kappa[0])
 
     def _gamma(self, q: Natural, least_beta: NDArray) -> tuple[NDArray, NDArray]:
-        """The Gamma parameters of the precisions: the shape (K, 1) and the rate (K, D or 1)."""
+        """The Gamma parameters of the precisions: the shape (K, 1) and the rate (K, D or 1).
+
+        `least_beta` is the beta of the prior, below which the beta of q cannot be.
+        """
+        # rounding errors could make beta smaller than the prior's
         beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least_beta)
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta

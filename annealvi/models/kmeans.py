@@ -23,39 +23,46 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
     the nearest row kept so far.  The one that lowers the sum of these distances most is kept.
     """
     X = X - X.mean(axis=0, dtype=np.float64)  # so that differences of squares lose no digits
-    n = len(X)
+    n_samples = len(X)
     squares = np.sum(X**2, axis=1)
     chosen = np.empty(n_rows, dtype=np.intp)
-    nearest = np.full(n, np.inf)
+    nearest_distances = np.full(n_samples, np.inf)
     for row in range(n_rows):
         if row == 0:
-            candidates = rng.choice(n, size=1, p=np.full(n, 1.0 / n))
+            # with p, as in scikit-learn, so that the random numbers are the same
+            candidates = rng.choice(n_samples, size=1, p=np.full(n_samples, 1.0 / n_samples))
         else:
-            drawn = rng.uniform(size=2 + int(math.log(n_rows))) * nearest.sum()
-            candidates = np.minimum(np.searchsorted(np.cumsum(nearest), drawn), n - 1)
+            drawn = rng.uniform(size=2 + int(math.log(n_rows))) * nearest_distances.sum()
+            candidates = np.minimum(
+                np.searchsorted(np.cumsum(nearest_distances), drawn), n_samples - 1
+            )
         distances = squares + squares[candidates, None] - 2 * gemm.product(X[candidates], X.T)
-        distances = np.clip(distances, 0.0, nearest)
+        # a datum keeps its nearest centre; rounding errors could make a distance negative
+        distances = np.clip(distances, 0.0, nearest_distances)
         best = int(np.argmin(distances.sum(axis=1)))
         chosen[row] = candidates[best]
-        nearest = distances[best]
+        nearest_distances = distances[best]
     return chosen
 
 
 def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
     """Find the cluster of each row by Lloyd's algorithm, which starts from `sampled_rows`."""
-    X = X - X.mean(axis=0)
+    X = X - X.mean(axis=0)  # so that differences of squares lose no digits
     centres = X[sampled_rows(X, n_clusters, rng)]
     rows = np.arange(len(X), dtype=np.int64)
     least_move = TOLERANCE * float(np.mean(X**2))
     for _ in range(MAX_ITER):
+        # the squared distances, without the squares of X, which do not change the order
         labels = np.argmin(np.sum(centres**2, axis=1) - 2 * gemm.product(X, centres.T), axis=1)
         members = np.zeros((len(X), n_clusters))
         members[rows, labels] = 1
         sizes = members.sum(axis=0)
         means = gemm.product(members.T, X) / np.maximum(sizes, 1)[:, None]
-        before = centres
-        filled = sizes[:, None] > 0
-        centres = np.where(filled, means, before)  # the centre of an empty cluster does not move
-        if np.sum((centres - before) ** 2) <= least_move:
+        previous_centres = centres
+        has_members = sizes[:, None] > 0
+        centres = np.where(
+            has_members, means, previous_centres
+        )  # the centre of an empty cluster does not move
+        if np.sum((centres - previous_centres) ** 2) <= least_move:
             break
     return labels

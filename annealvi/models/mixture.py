@@ -22,6 +22,7 @@ class MixtureStep(LocalStep):
     def __init__(
         self, model: Mixture, statistics: Any, plain: Any, entropy: Any, inverse: Any = None
     ) -> None:
+        """`plain` are the statistics before b multiplied them; `inverse` is b of each factor."""
         self.statistics = statistics
         self.entropy = entropy
         self.inverse = inverse
@@ -93,6 +94,7 @@ class Mixture:
         """Set what a fit has learned from a tree; during training, sizes must be the same."""
         fields = self.STATE.load(tree, place)
         for name in (*SIZES, "dtype"):
+            # n_samples is 0 before training, and the sizes of the file are then taken over
             if self.n_samples and name in fields and fields[name] != getattr(self, name):
                 raise damaged(f"{place}.{name}", f"{getattr(self, name)}", fields[name])
         self._restore(fields, place)

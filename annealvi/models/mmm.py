@@ -57,6 +57,7 @@ class ComponentCounts(NamedTuple):
     words: NDArray[np.float64]
 
     def __rmul__(self, factor: float) -> ComponentCounts:  # type: ignore[override]
+        """Multiply all counts by a factor."""
         return ComponentCounts(factor * self.documents, factor * self.words)
 
 
@@ -98,7 +99,7 @@ class MMM(Mixture):
 
         The method may be called again with the same X.
         """
-        if self.by_word is None:
+        if self.by_word is None:  # at the first call; the next runs use the same arrays
             self.n_samples = X.shape[0]
             self.by_word = {}
             self.scratch = np.empty((min(BLOCK, self.n_samples), self.n_components))
@@ -107,16 +108,17 @@ class MMM(Mixture):
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
-    def _transposed(self, X: sparse.csr_matrix, start: int) -> sparse.csr_matrix:
-        """The transpose of a part of the training data, which is kept if the data are small."""
-        transposed = self.by_word.get(start)
+    def _transposed(self, X: sparse.csr_matrix, first_document: int) -> sparse.csr_matrix:
+        """The transpose of BLOCK documents of X, which is kept for the next steps if X is small."""
+        transposed = self.by_word.get(first_document)
         if transposed is None:
-            transposed = X[start : start + BLOCK].T.tocsr()
+            transposed = X[first_document : first_document + BLOCK].T.tocsr()
             if X.nnz <= KEPT:
-                self.by_word[start] = transposed
+                self.by_word[first_document] = transposed
         return transposed
 
     def release_buffers(self) -> None:
+        """Release the arrays that only training needs."""
         self.by_word = None
         self.scratch = None
         self.lengths = None
@@ -134,22 +136,31 @@ class MMM(Mixture):
         self.log_words = special.log(self.lam / sums)
 
     def _restore(self, fields: dict[str, Any], place: str) -> None:
+        """Set the fields of a file as attributes, and compute log w and log beta from them."""
         vars(self).update(fields)
         self.assign(self.alpha, self.lam)
 
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Compute the responsibilities of all training data, and from them the statistics."""
+        """Compute the responsibilities of all training data, and from them the statistics.
+
+        `moments` is ignored.
+        """
         b = float(tempering.inverse)
-        K = self.n_components
-        counts = ComponentCounts(np.zeros(K), np.zeros((self.n_features, K)))
-        entropy = []
-        for start in range(0, self.n_samples, BLOCK):
-            transposed = self._transposed(batch.data, start)
-            n = transposed.shape[1]
-            phi = self.log_joint(batch.data, slice(start, start + n), self.scratch[:n])
-            energy, log_sum = self.normalise(phi, b)
+        n_components = self.n_components
+        counts = ComponentCounts(np.zeros(n_components), np.zeros((self.n_features, n_components)))
+        entropies_of_blocks = []
+        for first_document in range(0, self.n_samples, BLOCK):
+            transposed = self._transposed(batch.data, first_document)
+            n_documents = transposed.shape[1]
+            phi = self.log_joint(
+                batch.data,
+                slice(first_document, first_document + n_documents),
+                self.scratch[:n_documents],
+            )
+            energy, log_sum = self.normalise(phi, b)  # log p(x, k) becomes phi, in place
+            # counts.words += transposed @ phi
             kernels.add_product(
                 data=transposed.data,
                 indices=transposed.indices,
@@ -159,18 +170,23 @@ class MMM(Mixture):
                 out=counts.words,
             )
             counts.documents[:] += phi.sum(axis=0)
-            entropy.append(log_sum - b * energy)
+            entropies_of_blocks.append(log_sum - b * energy)
         self.last = counts
         self.documents = counts.documents
-        entropies = np.concatenate(entropy)
+        entropies = np.concatenate(entropies_of_blocks)
         self.entropy = float(entropies.sum())
-        return MixtureStep(self, counts if b == 1 else b * counts, counts, entropies)
+        return MixtureStep(
+            model=self,
+            statistics=counts if b == 1 else b * counts,
+            plain=counts,
+            entropy=entropies,
+        )
 
     def global_step(
         self, statistics: ComponentCounts, rho: float, scale: float, tempering: Tempering
     ) -> None:
         """Move w and beta to their optimum; `rho` and `scale` are 1 if a step uses all data."""
-        b = tempering.of_priors
+        b = tempering.of_priors  # 1 unless T also tempers the priors; statistics contain b
         alpha = b * self.weight_prior + scale * statistics.documents
         lam = b * self.word_prior + scale * statistics.words
         if rho != 1:
@@ -181,26 +197,32 @@ class MMM(Mixture):
     # -------------------------------------------------------------- objectives
 
     def expected_energy(self, statistics: ComponentCounts) -> float:
-        energy = np.sum(statistics.documents * self.log_weights)
-        return float(energy + np.sum(statistics.words * self.log_words))
+        """The energy L at the current w and beta, of counts that are not multiplied by b."""
+        log_weights_of_documents = np.sum(statistics.documents * self.log_weights)
+        return float(log_weights_of_documents + np.sum(statistics.words * self.log_words))
 
     def log_base_measure(self) -> float:
+        """The logarithm of the base measure, which is 1 for sequences of words."""
         return 0.0
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """log p(w) + log p(beta), without the normalising constants of the priors."""
-        prior = self.weight_prior * self.log_weights.sum() + self.word_prior * self.log_words.sum()
-        return float(tempering.of_priors * prior)
+        log_prior = (
+            self.weight_prior * self.log_weights.sum() + self.word_prior * self.log_words.sum()
+        )
+        return float(tempering.of_priors * log_prior)
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute log C(T) at the present w and beta, a sum over all sequences of words."""
-        lengths, repeats = self.lengths
-        total = []
+        lengths, length_counts = self.lengths
+        log_partitions = []
         for b in np.asarray(inverse, dtype=np.float64):
             log_sums = special.log(special.exp(b * self.log_words).sum(axis=0))
-            each = special.log_sum_exp(b * self.log_weights + np.outer(lengths, log_sums), axis=1)
-            total.append(np.sum(repeats * each))
-        return np.array(total)
+            log_c_of_length = special.log_sum_exp(
+                b * self.log_weights + np.outer(lengths, log_sums), axis=1
+            )
+            log_partitions.append(np.sum(length_counts * log_c_of_length))
+        return np.array(log_partitions)
 
     # ---------------------------------------------------------------- new data
 
@@ -211,46 +233,74 @@ class MMM(Mixture):
         start, stop, _ = rows.indices(X.shape[0])
         out = np.empty((stop - start, self.n_components)) if out is None else out
         out[:] = self.log_weights
-        ends = X.indptr[start : stop + 1]
-        kernels.add_product(X.data, X.indices, ends, self.log_words, self.n_threads, out)
+        row_ends = X.indptr[start : stop + 1]
+        # out += X[rows] @ log_words
+        kernels.add_product(
+            data=X.data,
+            indices=X.indices,
+            indptr=row_ends,
+            rows=self.log_words,
+            n_threads=self.n_threads,
+            out=out,
+        )
         return out
 
     def normalise(self, joint: NDArray[np.float64], b: float) -> tuple[NDArray, NDArray]:
         """Compute phi from log p(x_d, k) in place; return the energies and the log sums."""
         energy, log_sum = np.empty((2, len(joint)))
         scratch = separate_rows(self.n_threads, self.n_components)
+        # the kernel changes `joint`, and writes `energy` and `log_sum`
         kernels.normalise(b, self.n_threads, scratch, joint, energy, log_sum)
         return energy, log_sum
 
     def predict(self, X: sparse.csr_matrix) -> NDArray[np.int64]:
         """Find the most probable component of each document, one part after another."""
-        starts = range(0, X.shape[0], BLOCK)
+        first_documents = range(0, X.shape[0], BLOCK)
         return np.concatenate(
-            [self.log_joint(X, slice(start, start + BLOCK)).argmax(axis=1) for start in starts]
+            [
+                self.log_joint(X, slice(first_document, first_document + BLOCK)).argmax(axis=1)
+                for first_document in first_documents
+            ]
         )
 
 
 def words_of_documents(X: Any, n_components: int, rng: RandomState) -> NDArray[np.float64]:
     """For each component, the words of a few similar documents, which differ between components."""
     words = np.empty((n_components, X.shape[1]))
-    topics_of_spread_documents(X, rng, words)
-    return np.maximum(words - 1.0, 0.0)
+    topics_of_spread_documents(X, rng, words)  # writes into `words`
+    return np.maximum(words - 1.0, 0.0)  # it adds 1 to each count, as a prior for LDA
 
 
-def merged(several: list[ComponentCounts], n_components: int) -> dict[str, NDArray[np.float64]]:
+def merged(
+    counts_of_fits: list[ComponentCounts], n_components: int
+) -> dict[str, NDArray[np.float64]]:
     """Merge the components of several fits; return the means as keyword arguments of `start`."""
-    rows = [row for counts in several for row in counts.words.T]
-    sizes = np.concatenate([counts.documents for counts in several])
-    least_words = min(LEAST_COUNT, LEAST_SHARE * float(np.mean([row.sum() for row in rows])))
-    # components without words are left out, because they would be compared with all others
-    used = [k for k, row in enumerate(rows) if row.max() > least_words]
-    groups = (
-        groups_of([rows[k] for k in used], n_components, NEIGHBOURS, least_words) if used else []
+    words_of_components = [
+        component_words for counts in counts_of_fits for component_words in counts.words.T
+    ]
+    documents_of_components = np.concatenate([counts.documents for counts in counts_of_fits])
+    least_words = min(
+        LEAST_COUNT,
+        LEAST_SHARE
+        * float(np.mean([component_words.sum() for component_words in words_of_components])),
     )
-    words = np.zeros((n_components, len(rows[0])))
+    # components without words are left out, because they would be compared with all others
+    used_components = [
+        k
+        for k, component_words in enumerate(words_of_components)
+        if component_words.max() > least_words
+    ]
+    groups = (
+        groups_of(
+            [words_of_components[k] for k in used_components], n_components, NEIGHBOURS, least_words
+        )
+        if used_components
+        else []
+    )
+    words = np.zeros((n_components, len(words_of_components[0])))
     documents = np.zeros(n_components)
     for n, group in enumerate(groups):
-        for k in group:
-            words[n] += rows[used[k]] / len(several)
-            documents[n] += sizes[used[k]] / len(several)
+        for k in group:  # the mean over fits of the components that were merged
+            words[n] += words_of_components[used_components[k]] / len(counts_of_fits)
+            documents[n] += documents_of_components[used_components[k]] / len(counts_of_fits)
     return {"words": words, "documents": documents}

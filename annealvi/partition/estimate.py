@@ -68,44 +68,52 @@ class Draws:
         """
         seeds = self.seed.spawn(self.n_samples)
 
-        def one(index: int) -> NDArray[np.float64]:
+        def result_of_draw(index: int) -> NDArray[np.float64]:
+            """Make one draw with its own generator."""
             return function(np.random.Generator(np.random.SFC64(seeds[index])))
 
         results: list[Any] = [None] * self.n_samples
         with ThreadPoolExecutor(self.n_threads) as pool:
             # few draws are submitted in advance, so that the loop ends soon after an error
-            ahead: deque[tuple[int, Future]] = deque()
+            pending_draws: deque[tuple[int, Future]] = deque()
             for index in range(self.n_samples + self.n_threads + 1):
+                # after the last draw is submitted, the loop only collects results
                 if index < self.n_samples:
-                    ahead.append((index, pool.submit(one, index)))
-                if ahead and (len(ahead) > self.n_threads or index >= self.n_samples):
-                    done, future = ahead.popleft()
-                    results[done] = future.result()
+                    pending_draws.append((index, pool.submit(result_of_draw, index)))
+                if pending_draws and (
+                    len(pending_draws) > self.n_threads or index >= self.n_samples
+                ):
+                    draw_index, future = pending_draws.popleft()
+                    results[draw_index] = future.result()
                     if self.callback is not None:
-                        self.callback(done + 1, self.n_samples)
+                        self.callback(draw_index + 1, self.n_samples)
         return np.stack(results)
 
     def blocks(self) -> Iterator[slice]:
         """Slices of the draws, for a kernel that makes the draws of a slice in one call."""
-        step = self.n_threads * (DRAWS_AT_ONCE if self.callback is None else 1)
-        for first in range(0, self.n_samples, step):
-            last = min(first + step, self.n_samples)
-            yield slice(first, last)
-            for done in range(first, last):
+        n_at_once = self.n_threads * (DRAWS_AT_ONCE if self.callback is None else 1)
+        for first_draw in range(0, self.n_samples, n_at_once):
+            end_draw = min(first_draw + n_at_once, self.n_samples)
+            yield slice(first_draw, end_draw)
+            # the caller has made these draws when it asks for the next slice
+            for draw_index in range(first_draw, end_draw):
                 if self.callback is not None:
-                    self.callback(done + 1, self.n_samples)
+                    self.callback(draw_index + 1, self.n_samples)
 
 
 class PlateOfData:
     """The methods of a model whose N data share only the global parameters."""
 
     def __init__(self, model: Any) -> None:
+        """`model` has `sample_prior`, `local_log_partition` and `n_samples`."""
         self.model = model
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)  # the methods that the model has itself
+        """Take the methods that this class lacks from the model."""
+        return getattr(self.model, name)
 
     def _local(self, parameters: Any, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log C of one datum at given global parameters, checked."""
         values = as_array(self.model.local_log_partition(parameters, inverse))
         if values.shape != inverse.shape or values.dtype.kind not in "fiu":
             raise ValueError(
@@ -116,21 +124,24 @@ class PlateOfData:
         return values.astype(np.float64, copy=False)
 
     def _draw(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
+        """log C of one datum at each b, for each draw of the global parameters."""
         return draws.map(lambda rng: self._local(self.model.sample_prior(rng), inverse))
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
+        """log C of all data at each b, for each draw."""
         return self.model.n_samples * self._draw(inverse, draws)
 
     def jensen_log_partition(
         self, inverse: NDArray[np.float64], draws: Draws
     ) -> NDArray[np.float64]:
-        logs = self._draw(inverse, draws)
-        return self.model.n_samples * np.stack([logs.mean(axis=0), log_mean_exp(logs)])
+        """Jensen's two lower bounds on log C: N E log S and N log E S."""
+        log_sums = self._draw(inverse, draws)
+        return self.model.n_samples * np.stack([log_sums.mean(axis=0), log_mean_exp(log_sums)])
 
     @property
     def map_log_partition(self) -> Callable[[NDArray], NDArray]:
-        """Missing if the model has no `prior_centre`."""
-        centre = self.model.prior_centre
+        """log C at the centre of the prior.  Missing if the model has no `prior_centre`."""
+        centre = self.model.prior_centre  # an AttributeError here means that it is missing
         return lambda inverse: self.model.n_samples * self._local(centre(), inverse)
 
 
@@ -141,11 +152,15 @@ def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def lagrange_weights(n_points: int, at: NDArray) -> NDArray[np.float64]:
-    """The weights that interpolate from the points 0, 1, ..., n_points - 1 to places `at`."""
+    """The weights that interpolate from the points 0, 1, ..., n_points - 1 to places `at`.
+
+    The weight of point i is prod_(j != i) (at - j) / (i - j).
+    """
     points = np.arange(n_points, dtype=np.int64)
-    same = np.eye(n_points, dtype=bool)
-    differences = np.where(same, 1.0, points[:, None] - points)
-    distances = np.where(same, 1.0, at[:, None, None] - points)
+    # factors with j = i are set to 1, so that they are left out
+    diagonal = np.eye(n_points, dtype=bool)
+    differences = np.where(diagonal, 1.0, points[:, None] - points)
+    distances = np.where(diagonal, 1.0, at[:, None, None] - points)
     return np.prod(distances / differences, axis=-1)
 
 
@@ -190,34 +205,37 @@ class PowerGrid:
     """
 
     def __init__(self, inverses: ArrayLike) -> None:
+        """Divide `inverses` into panels (short, evenly spaced grids), or cover it by panels."""
         b = np.array(inverses, dtype=np.float64)
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
-        even = b[0] + step * np.arange(len(b), dtype=np.int64)
+        even_grid = b[0] + step * np.arange(len(b), dtype=np.int64)
         self._interpolation: sparse.csr_matrix | None = None
-        if step != 0 and np.allclose(b, even, rtol=1e-13, atol=0):
-            self._follow(float(b.min()), abs(step), len(b), descending=step < 0)
+        if step != 0 and np.allclose(b, even_grid, rtol=1e-13, atol=0):
+            self._divide_even_grid(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
-            self._cover(b)
-        self.points = np.add.outer(self._starts, np.zeros(self._size))
+            self._cover_with_panels(b)
+        # all panels have the same number of points: start, start + step, start + 2 step, ...
+        self.points = np.add.outer(self._panel_starts, np.zeros(self._panel_size))
         self.points = (
-            self.points + np.outer(self._steps, np.arange(self._size, dtype=np.int64))
+            self.points + np.outer(self._panel_steps, np.arange(self._panel_size, dtype=np.int64))
         ).ravel()
         self.n_points = len(self.points)
 
-    def _follow(self, low: float, step: float, size: int, descending: bool) -> None:
+    def _divide_even_grid(self, low: float, step: float, size: int, descending: bool) -> None:
         """Divide an evenly spaced grid into panels so short that rounding errors are small."""
-        n_panels = -(-size // _MOST_STEPS)
-        self._size = -(-size // n_panels)
-        self._starts = low + step * self._size * np.arange(n_panels, dtype=np.int64)
-        self._steps = np.full(n_panels, step)
+        n_panels = -(-size // _MOST_STEPS)  # rounded up
+        self._panel_size = -(-size // n_panels)
+        self._panel_starts = low + step * self._panel_size * np.arange(n_panels, dtype=np.int64)
+        self._panel_steps = np.full(n_panels, step)
+        # panels ascend and may have more points than the grid; a matrix of 0 and 1 picks the points
         if descending or n_panels > 1:
             order = np.arange(size, dtype=np.int64)[:: -1 if descending else 1]
-            shape = size, n_panels * self._size
+            shape = size, n_panels * self._panel_size
             entries = np.ones(size), (np.arange(size, dtype=np.int64), order)
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
-    def _cover(self, b: NDArray[np.float64]) -> None:
+    def _cover_with_panels(self, b: NDArray[np.float64]) -> None:
         """Cover the grid with panels (short, evenly spaced grids), and prepare the interpolation.
 
         If h is the distance between the points of a panel, its first point is k h for an integer k.
@@ -229,46 +247,51 @@ class PowerGrid:
 
         def panels(size: int) -> tuple[int, list[float], list[int]]:
             """The cost of panels of `size` steps, their starts, and the starts as step numbers."""
-            floors: list[float] = []
-            places: list[int] = []
-            end = low
-            while not floors or end < high:
-                floors.append(end)
-                places.append(max(_DENSITY, math.ceil(_MOST * end)))
-                end += size * end / places[-1]
-            return len(floors) * (size + _ORDER + _PANEL_COST), floors, places
+            panel_floors: list[float] = []
+            step_numbers: list[int] = []
+            end = low  # the end of the panels so far
+            while not panel_floors or end < high:
+                panel_floors.append(end)
+                # the distance h of the panel's points is floor / number
+                step_numbers.append(max(_DENSITY, math.ceil(_MOST * end)))
+                end += size * end / step_numbers[-1]
+            return len(panel_floors) * (size + _ORDER + _PANEL_COST), panel_floors, step_numbers
 
         size = min(range(1, _MOST_STEPS - _ORDER), key=lambda size: panels(size)[0])
-        _, floors, whole = panels(size)
-        n_panels = len(floors)
-        self._size = size + _ORDER
-        places = np.array(whole, dtype=np.float64)  # the numbers may be too large for int64
-        self._steps = np.array(floors) / places
-        self._starts = (places - margin + 1) * self._steps
-        panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
-        place = (b - self._starts[panel]) / self._steps[panel]
-        first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)
-        weights = lagrange_weights(_ORDER, place - first)
-        rows = np.repeat(np.arange(len(b), dtype=np.int64), _ORDER)
-        columns = np.add.outer(
-            panel * self._size + first, np.arange(_ORDER, dtype=np.int64)
+        _, panel_floors, step_numbers_of_floors = panels(size)
+        n_panels = len(panel_floors)
+        self._panel_size = size + _ORDER
+        # as floats, because the numbers may be too large for int64
+        step_numbers = np.array(step_numbers_of_floors, dtype=np.float64)
+        self._panel_steps = np.array(panel_floors) / step_numbers
+        # a panel begins below its floor, so that points on both sides can be used
+        self._panel_starts = (step_numbers - margin + 1) * self._panel_steps
+        panel = np.clip(np.searchsorted(panel_floors, b, side="right") - 1, 0, n_panels - 1)
+        place_in_panel = (b - self._panel_starts[panel]) / self._panel_steps[panel]
+        first_point = np.clip(np.floor(place_in_panel).astype(int) - margin + 1, 0, size)
+        weights = lagrange_weights(_ORDER, place_in_panel - first_point)
+        row_of_weight = np.repeat(np.arange(len(b), dtype=np.int64), _ORDER)
+        column_of_weight = np.add.outer(
+            panel * self._panel_size + first_point, np.arange(_ORDER, dtype=np.int64)
         ).ravel()
         self._interpolation = sparse.csr_matrix(
-            (weights.ravel(), (rows, columns)), shape=(len(b), n_panels * self._size)
+            (weights.ravel(), (row_of_weight, column_of_weight)),
+            shape=(len(b), n_panels * self._panel_size),
         )
 
     def for_draws(self) -> kernels.Grid:
         """The panels and the weights of the interpolation, in the form that kernels use."""
-        rows = self._interpolation
-        if rows is None:
-            rows = sparse.csr_matrix(np.eye(self.n_points))
+        interpolation = self._interpolation
+        if interpolation is None:  # the points are the inverses themselves
+            interpolation = sparse.csr_matrix(np.eye(self.n_points))
         return kernels.Grid(
-            starts=self._starts,
-            steps=self._steps,
+            starts=self._panel_starts,
+            steps=self._panel_steps,
             points=self.points,
-            first=rows.indptr.astype(np.int32),
-            point=rows.indices.astype(np.int32),
-            entry=rows.data,
+            # row m of the sparse matrix: where it begins, its points and their weights
+            first=interpolation.indptr.astype(np.int32),
+            point=interpolation.indices.astype(np.int32),
+            entry=interpolation.data,
             inverses=self.inverses,
         )
 
@@ -284,19 +307,19 @@ class PowerGrid:
         weights : ndarray of shape (n_points, n_padded), optional
         n_threads : int, default=1
         """
-        out = np.empty((len(logs), self.n_points))
-        weights = np.empty((0, 0)) if weights is None else weights
+        sums = np.empty((len(logs), self.n_points))
+        weights = np.empty((0, 0)) if weights is None else weights  # empty means all weights are 1
         scratch = separate_rows(n_threads, self.n_points * kernels.LANES)
         kernels.row_power_sums(
             logs=logs,
-            starts=self._starts,
-            steps=self._steps,
+            starts=self._panel_starts,
+            steps=self._panel_steps,
             weights=weights,
             n_threads=n_threads,
             scratch=scratch,
-            out=out,
+            out=sums,
         )
-        return out
+        return sums
 
     def column_sums(
         self,
@@ -319,10 +342,11 @@ class PowerGrid:
             out = np.zeros((self.n_points, logs.shape[1]))
         kernels.column_power_sums(
             logs=logs,
-            starts=self._starts,
-            steps=self._steps,
+            starts=self._panel_starts,
+            steps=self._panel_steps,
             n_threads=n_threads,
             scratch=separate_rows(n_threads, self.n_points * kernels.LANES),
+            # the sums of blocks of rows, which are then added in a fixed order
             partial=np.empty((kernels.n_vocabulary_blocks(len(logs)), *out.shape)),
             out=out,
         )
@@ -336,22 +360,24 @@ class PowerGrid:
         at_points : ndarray of shape (..., n_points)
             Sums of powers, or the logarithms of such sums.
         """
-        if self._interpolation is None:
+        if self._interpolation is None:  # the points are b_1, ..., b_M
             return at_points
-        # SciPy's product with a sparse matrix rounds differently on some processors
+        # all rows have the same number of weights, so they form arrays; SciPy's product with a
+        # sparse matrix rounds differently on some processors
         weights, columns = (
             np.ascontiguousarray(entries.reshape(len(self.inverses), -1).T)
             for entries in (self._interpolation.data, self._interpolation.indices)
         )
         if at_points.ndim == 1:
             return np.sum(weights * at_points[columns], axis=0)
-        out = np.zeros((*at_points.shape[:-1], len(self.inverses)))
+        values = np.zeros((*at_points.shape[:-1], len(self.inverses)))
         for weight, column in zip(weights, columns, strict=True):  # to make no array of all terms
-            out += weight * at_points[..., column]
-        return out
+            values += weight * at_points[..., column]
+        return values
 
     def log_at_inverses(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Interpolate logarithms at b_1, ..., b_M from sums at the points, along the last axis."""
+        # interpolation may make tiny sums negative
         return special.log(np.maximum(self.at_inverses(sums), np.finfo(np.float64).tiny))
 
 
@@ -469,8 +495,10 @@ def log_partition(
     temperatures = check_temperatures(temperatures)
     b = 1.0 / temperatures
     model_name = type(model).__name__
-    of_data = ("sample_prior", "local_log_partition", "n_samples")
-    source: Any = PlateOfData(model) if all(hasattr(model, name) for name in of_data) else model
+    plate_methods = ("sample_prior", "local_log_partition", "n_samples")
+    source: Any = (
+        PlateOfData(model) if all(hasattr(model, name) for name in plate_methods) else model
+    )
     offered = [name for name, needed in _NEEDS.items() if hasattr(source, needed)]
     if not offered or (method != "auto" and method not in offered):
         raise BadParameter(
@@ -484,9 +512,15 @@ def log_partition(
             f"{model_name} must have at least one sample for its normaliser to be computed. "
             f"Got n_samples={model.n_samples} instead."
         )
-    words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
-    seed = np.random.SeedSequence([int(word) for word in words])
-    draws = Draws(int(n_samples), int(n_theta), seed, n_threads(n_jobs), callback)
+    seed_words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
+    seed = np.random.SeedSequence([int(word) for word in seed_words])
+    draws = Draws(
+        n_samples=int(n_samples),
+        n_theta=int(n_theta),
+        seed=seed,
+        n_threads=n_threads(n_jobs),
+        callback=callback,
+    )
     details: dict[str, Any] = {}
     if method in ("auto", "exact") and "exact" in offered:
         try:
@@ -523,18 +557,18 @@ def _monte_carlo(
     logs: NDArray[np.float64], temperatures: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """The logarithm of the mean of exp(logs) and its standard error; warn if it is unreliable."""
-    n = len(logs)
+    n_draws = len(logs)
     values = log_mean_exp(logs)
     # weights are divided by the largest one, because exp of the logarithms may overflow
     weights = special.exp(logs - logs.max(axis=0))
-    effective = weights.sum(axis=0) ** 2 / np.sum(weights**2, axis=0)
-    error = weights.std(axis=0, ddof=1) / weights.mean(axis=0) / math.sqrt(n)
-    worst = int(np.argmin(effective))
-    if effective[worst] < _LEAST_EFFECTIVE:
+    effective_sizes = weights.sum(axis=0) ** 2 / np.sum(weights**2, axis=0)
+    standard_error = weights.std(axis=0, ddof=1) / weights.mean(axis=0) / math.sqrt(n_draws)
+    worst_index = int(np.argmin(effective_sizes))
+    if effective_sizes[worst_index] < _LEAST_EFFECTIVE:
         warn_user(
             "One draw dominates the estimate of the normaliser. "
-            f"At T={temperatures[worst]:.4g} the effective sample size is {effective[worst]:.3g}, "
-            f"with {n} draws, so the estimate and its standard error are unreliable. Use another "
-            "'method'."
+            f"At T={temperatures[worst_index]:.4g} the effective sample size is "
+            f"{effective_sizes[worst_index]:.3g}, with {n_draws} draws, so the estimate and its "
+            "standard error are unreliable. Use another 'method'."
         )
-    return values, {"standard_error": error, "effective_sample_size": effective}
+    return values, {"standard_error": standard_error, "effective_sample_size": effective_sizes}

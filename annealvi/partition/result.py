@@ -80,7 +80,7 @@ def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
 
 def check_temperatures(value: ArrayLike) -> NDArray[np.float64]:
     """Check that a grid of temperatures starts at 1 and increases."""
-    temperatures = check_inverses(value, "temperatures", 2)
+    temperatures = check_inverses(value, "temperatures", min_length=2)
     if temperatures[0] != 1:
         raise BadParameter("temperatures", "an array whose first number is 1", temperatures[0])
     for m in np.flatnonzero(np.diff(temperatures) <= 0):
@@ -123,15 +123,16 @@ class LogPartition:
         """Return whether another LogPartition has the same numbers and hyperparameters."""
         if not isinstance(log_partition, LogPartition):
             return NotImplemented
-        mine = vars(self) | self.made_for
-        theirs = vars(log_partition) | log_partition.made_for
-        return mine.keys() == theirs.keys() and all(
-            np.array_equal(value, theirs[name])  # type: ignore[arg-type]
-            for name, value in mine.items()
+        fields = vars(self) | self.made_for
+        fields_of_other = vars(log_partition) | log_partition.made_for
+        return fields.keys() == fields_of_other.keys() and all(
+            np.array_equal(value, fields_of_other[name])  # type: ignore[arg-type]
+            for name, value in fields.items()
             if name != "made_for"
         )
 
     def __hash__(self) -> int:
+        """Equal objects have the same method and number of values."""
         return hash((self.method, len(self.values)))
 
     @checked
@@ -183,14 +184,15 @@ class LogPartition:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write this object to a file that :meth:`load` can read."""
+        # each hyperparameter becomes an array of its own, whose name begins with _MADE_FOR
         fields = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
         del fields["made_for"]
         arrays = {name: np.asarray(value) for name, value in fields.items() if value is not None}
-        wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
-        if wrong:
+        unsaved_names = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
+        if unsaved_names:
             raise ValueError(
                 "A LogPartition can be saved only if its fields are numbers and strings. Got "
-                f"{wrong[0]!r} of dtype {arrays[wrong[0]].dtype} instead."
+                f"{unsaved_names[0]!r} of dtype {arrays[unsaved_names[0]].dtype} instead."
             )
         with open(path, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -212,8 +214,8 @@ class LogPartition:
                 made_for[name.removeprefix(_MADE_FOR)] = value
             else:
                 fields[name] = value
-        possible = set(cls.__dataclass_fields__) - {"made_for"}
-        if not {"temperatures", "values"} <= set(fields) <= possible:
+        possible_names = set(cls.__dataclass_fields__) - {"made_for"}
+        if not {"temperatures", "values"} <= set(fields) <= possible_names:
             raise ValueError(
                 f"The file {os.fspath(path)!r} does not contain any LogPartition: it contains the "
                 f"arrays {sorted(fields)}."
@@ -222,6 +224,7 @@ class LogPartition:
 
 
 def _same(value: Any, expected: Any) -> bool:
+    """Whether a hyperparameter equals the expected one, up to rounding errors."""
     value = as_array(value)
     expected = as_array(expected)
     if value.dtype.kind in "biuf" and expected.dtype.kind in "biuf":

@@ -20,21 +20,27 @@ from annealvi.matrices import check_matrix
 
 
 def one_axes(ax: Any, **options: Any) -> Any:
-    """Return the Axes of the user, or new Axes with these options of pyplot.subplots."""
+    """Return the Axes of the user, or (None) new Axes with these options of pyplot.subplots."""
     if ax is None:
+        # subplots returns the figure and its Axes
         return import_optional("matplotlib.pyplot", "annealvi.plot").subplots(**options)[1]
-    return _are_axes([ax], "'ax' must be")[0]
+    return _are_axes([ax], must="'ax' must be")[0]
 
 
 def several_axes(
     axes: Any, n: int, what: str, n_columns: int, size: tuple[float, float]
 ) -> NDArray[Any]:
-    """Return the user's Axes, or new Axes of this size; Axes that are not needed are hidden."""
+    """Return the user's Axes, or new Axes; Axes that are not needed are hidden.
+
+    There are at least n Axes, one for each `what`.  New Axes stand in `n_columns` columns, and each
+    has this `size` (width and height in inches).
+    """
     if axes is None:
         pyplot = import_optional("matplotlib.pyplot", "annealvi.plot")
         n_columns = min(int(n_columns), n)
-        n_rows = -(-n // n_columns)
+        n_rows = -(-n // n_columns)  # rounded up
         figsize = (size[0] * n_columns, size[1] * n_rows)
+        # squeeze=False: an array even of a single Axes
         axes = pyplot.subplots(
             n_rows, n_columns, figsize=figsize, squeeze=False, layout="constrained"
         )[1]
@@ -43,12 +49,13 @@ def several_axes(
         raise ValueError(
             f"'axes' must contain an Axes for each {what}. Got {axes.size} Axes for {n} {what}s."
         )
-    for ax in _are_axes(axes.flat, "'axes' must contain")[n:]:
+    for ax in _are_axes(axes.flat, must="'axes' must contain")[n:]:  # those that are not needed
         ax.set_axis_off()
     return axes
 
 
 def _are_axes(axes: Iterable[Any], must: str) -> list[Any]:
+    """Return Axes as a list, or raise TypeError with a message that begins with `must`."""
     axes = list(axes)
     kind = import_optional("matplotlib.axes", "annealvi.plot").Axes
     for ax in axes:
@@ -121,7 +128,7 @@ def plot_learning_curves(
     """
     ax = one_axes(ax)
     for number, (name, models) in enumerate(fits.items()):
-        curves = []
+        curves = []  # pairs of x and y, one for each model
         models = models if isinstance(models, Sequence) else [models]
         if not len(models):
             raise ValueError(f"'fits' must contain a fit for each name. Got no fit for {name!r}.")
@@ -132,11 +139,12 @@ def plot_learning_curves(
                     raise ValueError(
                         f"The history of {name!r} must contain {key!r}. Got {sorted(history)}."
                     )
-            taken = np.isfinite(history[value])
-            curves.append((history[over][taken], history[value][taken]))
-        for x, y in curves:
+            # a record without this value contains NaN
+            has_value = np.isfinite(history[value])
+            curves.append((history[over][has_value], history[value][has_value]))
+        for x, y in curves:  # faint if there are several, because their mean is drawn too
             ax.plot(x, y, color=f"C{number}", alpha=0.3 if len(curves) > 1 else 1, lw=1)
-        shortest = min(len(x) for x, _ in curves)
+        shortest = min(len(x) for x, _ in curves)  # the mean ends with the shortest curve
         mean = np.mean([[x[:shortest], y[:shortest]] for x, y in curves], axis=0)
         ax.plot(*mean, color=f"C{number}", lw=2, label=name)
     ax.set_xlabel({"pass": "passes over the data", "seconds": "seconds"}.get(over, over))
@@ -197,8 +205,8 @@ def plot_components(
     """
     images = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
     sides = as_array(shape)
-    whole = sides.shape == (2,) and sides.dtype.kind in "iu" and sides.min() >= 1
-    if not whole or int(sides[0]) * int(sides[1]) != images.shape[1]:
+    are_sizes = sides.shape == (2,) and sides.dtype.kind in "iu" and sides.min() >= 1
+    if not are_sizes or int(sides[0]) * int(sides[1]) != images.shape[1]:
         raise ValueError(
             "'shape' must be the height and width of an image, whose product is the number of "
             f"features. Got shape={shape!r} and {images.shape[1]} features."
@@ -209,8 +217,8 @@ def plot_components(
             f"'titles' must contain a title for each of {len(images)} images. "
             f"Got shape {as_array(titles).shape}."
         )
-    limit = float(limit or np.max(np.abs(images)) or 1.0)
-    size = (1, height / width + (0.3 if titles is not None else 0))
+    limit = float(limit or np.max(np.abs(images)) or 1.0)  # 1 if all components are 0
+    size = (1, height / width + (0.3 if titles is not None else 0))  # a title needs 0.3 inches
     axes = several_axes(axes, len(images), "component", n_columns, size)
     for number, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
         ax.imshow(image.reshape(height, width), cmap=cmap, vmin=-limit, vmax=limit)
@@ -261,8 +269,10 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
         raise TypeError(
             f"'choice' must be a Choice, the result of choose_n_topics(documents). Got {choice!r}."
         )
-    drawn = several_axes(axes, len(TITLES), "measure", len(TITLES), (3, 3))
-    for ax, (name, title) in zip(drawn.flat, TITLES.items(), strict=False):
+    drawn_axes = several_axes(
+        axes, n=len(TITLES), what="measure", n_columns=len(TITLES), size=(3, 3)
+    )
+    for ax, (name, title) in zip(drawn_axes.flat, TITLES.items(), strict=False):
         values = choice.measures[name]
         # a single run has no standard deviation
         spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
@@ -273,4 +283,4 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
         ax.minorticks_off()
         ax.set_xlabel("number of topics")
         ax.set_title(title)
-    return drawn[0] if axes is None else drawn
+    return drawn_axes[0] if axes is None else drawn_axes  # the only row of new Axes

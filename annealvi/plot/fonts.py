@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -55,12 +56,14 @@ def _make_legible(figure: Any) -> None:
             element.set_fontfamily(list(dict.fromkeys([*element.get_fontfamily(), family])))
     lost = sorted(set(missing) - set(families))
     if lost:
-        script = unicodedata.name(lost[0], "unknown").split()[0].title()
+        scripts = {unicodedata.name(sign, "unknown").split()[0].title() for sign in lost}
         warn_user(
-            f"No installed font has {len(lost)} of the characters in the figure, such as "
-            f"{lost[0]!r} ({script}). These characters are drawn as boxes. Install a font that has "
-            "them, such as a Noto font, and delete the font cache in matplotlib.get_cachedir()."
+            f"No installed font has some characters in the figure ({', '.join(sorted(scripts))}). "
+            "These characters are drawn as boxes. Install a font that has them, such as a Noto "
+            "font, and delete the font cache in matplotlib.get_cachedir()."
         )
+        # matplotlib would warn of each of them again whenever the figure is drawn
+        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
 
 
 def _characters(path: str) -> dict[int, int]:

@@ -82,7 +82,8 @@ class Contrast(NamedTuple):
 
 
 def check_summary(summary: Any, name: str = "summary") -> Any:
-    """Raise TypeError if an object is not a summary of topics."""
+    """Return a summary of topics, or raise TypeError if the object called `name` is none."""
+    # the class itself has these attributes too
     attributes = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
     if isinstance(summary, type) or not all(hasattr(summary, name) for name in attributes):
         raise TypeError(
@@ -106,14 +107,16 @@ def check_summaries(first: Any, second: Any, names: tuple[str, str]) -> None:
 def shorten(text: str, width: int = WIDTH) -> str:
     """Convert a text to a single line, and truncate it to a number of characters."""
     text = " ".join(str(text).split())
-    return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"
+    return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"  # one character
 
 
 def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
+    """Return the number and label of each topic, as a text of at most `width` characters."""
     return [shorten(f"{topic} {label}", width) for topic, label in enumerate(summary.labels)]
 
 
 def by_size(summary: Any) -> list[int]:
+    """Return the numbers of all topics, the largest topic first."""
     return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
 
 
@@ -125,7 +128,10 @@ def choose_topics(summary: Any, topics: Any, n_largest: int) -> list[int]:
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
-    """Return the most relevant words of topics with p(w|k), most probable first."""
+    """Return the most relevant words of topics with p(w|k), most probable first.
+
+    None means the largest topics, and the `relevance` of the summary.
+    """
     check_summary(summary)
     names = topic_names(summary)
     if relevance is None:
@@ -137,7 +143,7 @@ def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> li
         bars_of_topics.append(
             Bars(
                 name=names[topic],
-                words=[shorten(word, 30) for word in table["word"]],
+                words=[shorten(word, width=30) for word in table["word"]],
                 probabilities=table["probability"].to_numpy(np.float64),
             )
         )
@@ -148,7 +154,8 @@ def places(summary: Any, documents: bool = False) -> Places:
     """Compute places of topics in the plane, where similar topics are close to each other."""
     table = check_summary(summary).map()
     x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
-    names = [shorten(label, 30) for label in summary.labels]
+    names = [shorten(label, width=30) for label in summary.labels]
+    # of documents, if they are drawn
     points = np.zeros((0, 2))
     nearest = np.zeros(0, dtype=np.intp)
     if documents:
@@ -182,22 +189,25 @@ def _written_names(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) ->
     Names stand above the circles of topics, and the names of large topics are placed first.  If a
     name does not fit, only its first word is written, or no name at all.
     """
+    # places in pixels; a map without extent in a direction is divided by 1
     across, up = (
         size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
         for size, values in zip(MAP_SIZE, (x, y), strict=True)
     )
+    # the middles of the names, above circles whose area is proportional to the share
     name_heights = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
     written = [""] * len(names)
-    half_widths = np.full(len(names), -np.inf)  # of the names that are already written
+    half_widths = np.full(len(names), -np.inf)  # of the names that are already written, or -inf
     for k in np.argsort(-shares, kind="stable"):
-        gaps = np.abs(across - across[k])
+        gaps = np.abs(across - across[k])  # horizontal distances to all topics
         for name in (names[k], names[k].split(", ")[0]):
             half_width = HALF_CHARACTER * len(name) + 4
+            # whether the name would cover a written name, or the number of another topic
             on_name = gaps < half_widths + half_width
             on_name &= np.abs(name_heights - name_heights[k]) < LINE_HEIGHT
             on_circle = gaps < half_width + PADDING
             on_circle &= np.abs(up - name_heights[k]) < LINE_HEIGHT - 3
-            on_circle[k] = False
+            on_circle[k] = False  # its own number is replaced by the name
             if not (on_name | on_circle).any():
                 written[k] = name
                 half_widths[k] = half_width
@@ -208,7 +218,7 @@ def _written_names(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) ->
 def alike(summary: Any) -> Grid:
     """Return distances between topics, with similar topics side by side."""
     similarity = check_summary(summary).similar()
-    order = np.arange(1)
+    order = np.arange(1)  # a single topic has no hierarchy
     if len(summary.topics) > 1:
         order = leaves_list(similarity.linkage).astype(np.intp)
     distances = np.asarray(similarity.distances)[np.ix_(order, order)]
@@ -218,8 +228,9 @@ def alike(summary: Any) -> Grid:
 def together(summary: Any) -> Grid:
     """Return the correlations between the shares of topics, with similar topics side by side."""
     order = alike(summary).row_numbers
-    values = np.full((len(order), len(order)), np.nan)
+    values = np.full((len(order), len(order)), np.nan)  # NaN for a topic with itself
     for pair in summary.together().itertuples():
+        # in both triangles
         values[[pair.topic, pair.other], [pair.other, pair.topic]] = pair.correlation
     return _topic_grid(values[np.ix_(order, order)], topic_names(summary), order, order)
 
@@ -237,7 +248,8 @@ def _topic_grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArr
 def over_time(summary: Any, times: Any, freq: Any, topics: Any) -> Courses:
     """Return the shares of topics in each period, and the numbers of documents.
 
-    Shares are NaN in periods with few documents, unless all periods have few documents.
+    `topics` are numbers or labels; None means the largest topics.  Shares are NaN in periods with
+    few documents, unless all periods have few documents.
     """
     check_summary(summary)
     if not hasattr(times, "__len__") and hasattr(times, "__iter__"):
@@ -245,7 +257,7 @@ def over_time(summary: Any, times: Any, freq: Any, topics: Any) -> Courses:
     table = summary.over_time(times, freq)
     errors = summary.over_time(times, freq, value="std_error")
     table.index = _beginnings(table.index)
-    drawn = _courses(summary, table, errors, topics, N_CURVES)
+    drawn = _courses(summary, table, errors, topics, n_largest=N_CURVES)
     few = drawn.n_documents < FEW_DOCUMENTS
     if few.all():
         return drawn
@@ -266,32 +278,38 @@ def _beginnings(index: Any) -> Any:
 
 
 def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
-    """Return the shares of topics in each group, and the numbers of documents.
+    """Return the shares of topics in each group, and the numbers of documents."""
+    shares, errors = largest_groups(check_summary(summary), groups, N_GROUPS)
+    return _courses(summary, shares, errors, topics, n_largest=len(summary.topics))
+
+
+def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
+    """Return the results of `by_group` for the largest groups: shares and standard errors.
 
     Small groups are combined into the last group, unless all groups are small.
     """
-    check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # because they are read twice
     tables = [summary.by_group(groups, value=value) for value in ("share", "std_error")]
     table = tables[0]
-    n_documents = table.iloc[:, 0].to_numpy()
+    n_documents = table.iloc[:, 0].to_numpy()  # of each group
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
-    small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True
-    if small.sum() > 1:
-        others = set(table.index[small])
-        name = f"{len(others)} others"
+    small[np.argsort(-n_documents, kind="stable")[n_groups:]] = True  # all but the largest
+    if small.sum() > 1:  # a single small group keeps its name
+        small_groups = set(table.index[small])
+        name = f"{len(small_groups)} others"
         pandas = import_optional("pandas", "annealvi.plot")
-        marked: Any = [name if group in others else None for group in groups]
-        if isinstance(groups, pandas.Series):
-            marked = pandas.Series(marked, groups.index)
+        # the documents of small groups as one group; the others have no group (None)
+        combined: Any = [name if group in small_groups else None for group in groups]
+        if isinstance(groups, pandas.Series):  # aligned with the documents by its index
+            combined = pandas.Series(combined, groups.index)
         # dtype object, because a categorical index cannot contain the new name
         large = table.index[~small].astype(object)
         for number, value in enumerate(("share", "std_error")):
-            row_of_others = summary.by_group(marked, value=value)
-            tables[number] = pandas.concat([tables[number][~small].set_axis(large), row_of_others])
-    table, errors = tables
-    return _courses(summary, table, errors, topics, len(summary.topics))
+            small_row = summary.by_group(combined, value=value)
+            tables[number] = pandas.concat([tables[number][~small].set_axis(large), small_row])
+    # `concat` has lost the name of the index
+    return [values.rename_axis(table.index.name) for values in tables]
 
 
 def words_by_group(
@@ -303,6 +321,7 @@ def words_by_group(
     """
     check_summary(summary)
     table = summary.words_by_group(topic, groups, n_words, prior)
+    # the number of documents of each group, the largest first
     sizes = summary.by_group(groups)["n_documents"].sort_values(ascending=False, kind="stable")
     contrasts = []
     for group, words in table.groupby("group", sort=False, observed=True):
@@ -310,7 +329,7 @@ def words_by_group(
             contrasts.append(
                 Contrast(
                     name=shorten(f"{group} ({sizes[group]:,})"),
-                    words=[shorten(word, 30) for word in words["word"]],
+                    words=[shorten(word, width=30) for word in words["word"]],
                     log_odds=words["log_odds"].to_numpy(),
                     low=words["low"].to_numpy(),
                     high=words["high"].to_numpy(),
@@ -322,10 +341,10 @@ def words_by_group(
 
 
 def _courses(summary: Any, table: Any, errors: Any, topics: Any, n_largest: int) -> Courses:
-    """Take the shares of the topics to draw from tables whose first column is n_documents."""
+    """Take the shares of the topics to draw from tables of shares and of standard errors."""
     chosen = choose_topics(summary, topics, n_largest)
     names = topic_names(summary)
-    columns = np.add(chosen, 1)
+    columns = np.add(chosen, 1)  # the first column is n_documents
     return Courses(
         labels=list(table.index),
         values=table.iloc[:, columns].to_numpy(np.float64),
@@ -342,7 +361,7 @@ def group_grid(drawn: Courses) -> Grid:
     return Grid(
         values=drawn.values.T,
         rows=drawn.names,
-        columns=[f"{shorten(label, 24)} ({n})" for label, n in groups],
+        columns=[f"{shorten(label, width=24)} ({n})" for label, n in groups],
         row_numbers=np.asarray(drawn.topics),
     )
 
@@ -354,7 +373,7 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
     curves = []
     for topic in chosen:
         probabilities = np.asarray(summary.topics[topic], dtype=np.float64)
-        order = np.argsort(-probabilities, kind="stable")[:n_words]
+        order = np.argsort(-probabilities, kind="stable")[:n_words]  # columns, best first
         words = summary.feature_names[order].tolist()
         curves.append(Bars(names[topic], words, probabilities[order]))
     return curves
@@ -369,6 +388,7 @@ def matches(first: Any, second: Any) -> Grid:
     cosines = np.clip(cosine_similarity(first.topics, second.topics), 0.0, 1.0)
     rows, columns = linear_sum_assignment(-cosines)
     best = np.argsort(-cosines[rows, columns], kind="stable")
+    # topics without a match, if one fit has more topics, come last
     rows = np.append(rows[best], np.setdiff1d(np.arange(len(cosines)), rows))
     columns = np.append(columns[best], np.setdiff1d(np.arange(cosines.shape[1]), columns))
     return _topic_grid(cosines[np.ix_(rows, columns)], topic_names(first), rows, columns)

@@ -22,6 +22,8 @@
 
   const cut = (text) => (text.length > 16 ? text.slice(0, 15) + "…" : text);
 
+  const printed = () => document.documentElement.classList.contains("printed");
+
   function themed(layout) {
     const own = structuredClone(layout);
     const line = colour("line");
@@ -60,7 +62,11 @@
   function draw(name, figure) {
     const place = byId("figure-" + name);
     const drawn = place.classList.contains("js-plotly-plot");
-    Plotly.react(place, figure.data.map(paint), themed(figure.layout), { responsive: true, displayModeBar: false });
+    const layout = themed(figure.layout);
+    // without a size, plotly keeps the size of the screen
+    if (printed()) Object.assign(layout, { width: place.clientWidth, height: place.clientHeight });
+    else layout.autosize = true;
+    Plotly.react(place, figure.data.map(paint), layout, { responsive: true, displayModeBar: false });
     if (!drawn) {
       place.on("plotly_click", (event) => {
         const topic = topicOf(event.points[0]);
@@ -174,6 +180,25 @@
       near.unobserve(byId(name));
       near.observe(byId(name));
     }
+  }
+
+  // On paper everything is drawn: in light colours, and not wider than the page.
+  function beforePrint() {
+    document.documentElement.classList.add("printed");
+    for (const name of sections) {
+      const place = byId("figure-" + name);
+      place.style.zoom = Math.min(1, byId(name).clientWidth / (parseFloat(place.style.minWidth) || 1));
+      near.unobserve(byId(name));
+    }
+    drawMap();
+    drawCourse();
+    for (const name of sections) draw(name, data.figures[name]);
+  }
+
+  function afterPrint() {
+    document.documentElement.classList.remove("printed");
+    for (const name of sections) byId("figure-" + name).style.zoom = "";
+    drawAll();
   }
 
   function openSections() {
@@ -454,11 +479,13 @@
 
   function search() {
     const wanted = byId("search").value.trim().toLowerCase();
-    for (const item of byId("list").children) {
+    const items = [...byId("list").children];
+    for (const item of items) {
       const topic = data.topics[Number(item.firstChild.dataset.topic)];
       const words = relevant(topic, data.relevance).map(({ word }) => word.toLowerCase());
       item.hidden = !(topic.label.toLowerCase().includes(wanted) || words.some((word) => word.includes(wanted)));
     }
+    byId("no-match").hidden = items.some((item) => !item.hidden);
   }
 
   // Sorts the table of all topics by a column; a second click reverses the order.
@@ -494,6 +521,8 @@
     heading.firstChild.addEventListener("click", () => sortTable(column));
   });
   addEventListener("hashchange", fromAddress);
+  addEventListener("beforeprint", beforePrint);
+  addEventListener("afterprint", afterPrint);
   dark.addEventListener("change", drawAll);
   narrow.addEventListener("change", drawAll);
   openSections();

@@ -250,13 +250,14 @@ def records(
     if groups is not None:
         group_shares = _shares(pictures.by_group(summary, groups, all_topics))
     numbers = readable_documents(summary) if n_documents else []
-    words: dict[str, int] = {}
+    read_words: dict[str, int] = {}
     for number in numbers:
         record = documents.setdefault(number, document(summary, number))
-        record["words"] = words_of(summary.document(number), words)
+        record["words"] = words_of(summary.document(number), read_words)
     if groups is not None:
-        listed = groups.reindex(summary.index) if summary.index is not None else groups
-        for number, group in enumerate(listed):
+        if summary.index is not None and hasattr(groups, "reindex"):
+            groups = groups.reindex(summary.index)
+        for number, group in enumerate(groups):
             if number in documents:
                 documents[number]["group"] = clean(group, 80)
     return {
@@ -272,7 +273,7 @@ def records(
         "groups": group_shares,
         "reading": {
             "numbers": numbers,
-            "words": [clean(word, 60) for word in words],
+            "words": [clean(word, 60) for word in read_words],
             "nDocuments": len(summary.shares),
         },
     }

@@ -28,10 +28,12 @@ LINE = 13
 
 
 def _axes(ax: Any, width: float, height: float) -> Any:
+    """Return the Axes of the user, or (None) new Axes of this size in inches."""
     return one_axes(ax, figsize=(width, height), layout="constrained")
 
 
-def _tall(n_lines: int) -> float:
+def _height_of(n_lines: int) -> float:
+    """Return the height in inches of Axes with this number of lines of text."""
     return max(3.0, 1 + n_lines * LINE / 72)
 
 
@@ -78,12 +80,20 @@ def plot_topic_words(
     drawn = pictures.bars(summary, topics, n_words, relevance)
     n_lines = max(len(topic.words) for topic in drawn)
     ticker = import_optional("matplotlib.ticker", "annealvi.plot")
-    axes = several_axes(axes, len(drawn), "topic", n_columns, (3, 0.8 + n_lines * LINE / 72))
+    # 0.8 inches are for the title and the ticks; LINE is in points, 1/72 inch
+    axes = several_axes(
+        axes,
+        n=len(drawn),
+        what="topic",
+        n_columns=n_columns,
+        size=(3, 0.8 + n_lines * LINE / 72),
+    )
     for ax, topic in zip(axes.flat, drawn, strict=False):
         lines = np.arange(len(topic.words))
         ax.barh(lines, topic.probabilities)
+        # parse_math=False, here and below: a $ in a word does not start a formula
         ax.set_yticks(lines, topic.words, parse_math=False)
-        ax.invert_yaxis()
+        ax.invert_yaxis()  # the first word is at the top
         ax.set_title(topic.name, fontsize="medium", parse_math=False)
         ax.xaxis.set_major_locator(ticker.MaxNLocator(3))
         ax.spines[["top", "right"]].set_visible(False)
@@ -110,12 +120,15 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
     matplotlib Axes
     """
     drawn = pictures.places(summary, documents)
-    ax = _axes(ax, 8, 6)
+    ax = _axes(ax, width=8, height=6)
     if documents:
+        # the colour map has 20 colours
         ax.scatter(*drawn.documents.T, s=4, c=drawn.nearest % 20, cmap="tab20", alpha=0.5, lw=0)
+    # areas in square points, the largest 1600; tiny topics are drawn with an area of 15
     area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
     ax.scatter(drawn.x, drawn.y, s=area.clip(15), alpha=0.35, zorder=2)
     for topic, name in enumerate(drawn.written):
+        # a name stands above the circle; without space for it, the number stands in the circle
         radius = np.sqrt(max(area[topic], 15) / np.pi)
         ax.annotate(
             name or str(topic),
@@ -147,16 +160,19 @@ def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
     matplotlib Axes
     """
     drawn = pictures.alike(summary)
-    side = _tall(len(drawn.rows))
-    ax = _axes(ax, side + 3, side)
-    _draw_grid(ax, drawn, "distance", "viridis_r")
+    side = _height_of(len(drawn.rows))
+    ax = _axes(ax, width=side + 3, height=side)  # 3 inches for labels and colours
+    _draw_grid(ax, drawn, what="distance", cmap="viridis_r")
     return ax
 
 
 def _draw_grid(
     ax: Any, drawn: pictures.Grid, what: str, cmap: str, limit: float | None = None
 ) -> None:
-    """Draw a Grid with colours for the values from 0 to `limit`, or to the largest value."""
+    """Draw a Grid with colours for the values from 0 to `limit`, or to the largest value.
+
+    `what` is the name of the values.
+    """
     image = ax.imshow(drawn.values, cmap=cmap, vmin=0, vmax=limit, aspect="auto")
     ax.set_xticks(np.arange(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)
     ax.set_yticks(np.arange(len(drawn.rows)), drawn.rows, parse_math=False)
@@ -187,14 +203,15 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
         raise ValueError("'summary' must contain at least two topics for a hierarchy. Got one.")
     brackets = dendrogram(summary.similar().linkage, no_plot=True)
     names = pictures.topic_names(summary)
-    ax = _axes(ax, 8, _tall(len(names)))
+    ax = _axes(ax, width=8, height=_height_of(len(names)))
+    # each bracket joins two clusters; leaves are on the vertical axis, and SciPy's on the other
     for leaves, distances in zip(brackets["icoord"], brackets["dcoord"], strict=True):
         ax.plot(distances, leaves, color="C0", lw=1)
     # SciPy places the leaves at 5, 15, 25 and so on
     ticks = 10.0 * np.arange(len(names)) + 5
     ax.set_yticks(ticks, [names[k] for k in brackets["leaves"]], parse_math=False)
-    ax.set_xlim(0, np.max(brackets["dcoord"]) * 1.03)
-    ax.set_ylim(10 * len(names), 0)
+    ax.set_xlim(0, np.max(brackets["dcoord"]) * 1.03)  # a small margin
+    ax.set_ylim(10 * len(names), 0)  # the first leaf is at the top
     ax.set_xlabel("Hellinger distance")
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax
@@ -232,13 +249,13 @@ def plot_topics_over_time(
         If a topic does not exist, or if :meth:`TopicSummary.over_time` does not accept `times`.
     """
     drawn = pictures.over_time(summary, times, freq, topics)
-    ax = _axes(ax, 8, 4)
+    ax = _axes(ax, width=8, height=4)
     for shares, margins, name in zip(drawn.values.T, drawn.margins.T, drawn.names, strict=True):
         (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
         line.set_label(name)
         ax.fill_between(
             drawn.labels,
-            np.maximum(shares - margins, 0),
+            np.maximum(shares - margins, 0),  # a share is not negative
             shares + margins,
             color=line.get_color(),
             alpha=0.15,
@@ -285,8 +302,9 @@ def plot_topics_by_group(
         If a topic does not exist, or if :meth:`TopicSummary.by_group` does not accept `groups`.
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
-    ax = _axes(ax, 3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
-    _draw_grid(ax, drawn, "share of all words", "Blues")
+    # the names of topics need 3.5 inches, and each group 0.3
+    ax = _axes(ax, width=3.5 + len(drawn.columns) * 0.3, height=_height_of(len(drawn.rows)))
+    _draw_grid(ax, drawn, what="share of all words", cmap="Blues")
     return ax
 
 
@@ -327,8 +345,10 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         )
     frame = effects.shares(covariate)
     values = frame[covariate].unique().tolist()
+    # a numeric covariate with many values
     curves = len(values) > pictures.FEW_VALUES and frame[covariate].dtype.kind in "iuf"
     if len(values) > pictures.FEW_VALUES and not curves:
+        # only the values that are known best
         errors = frame.groupby(covariate, observed=True)["std_error"].mean()
         frame = frame[frame[covariate].isin(errors.nsmallest(pictures.FEW_VALUES).index)]
         values = frame[covariate].unique().tolist()
@@ -336,16 +356,17 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         first, second = values
         frame = effects.contrast({covariate: second}, {covariate: first})
         frame = frame.rename(columns={"estimate": "share"})
-        size = frame.set_index("topic")["share"]
+        change = frame.set_index("topic")["share"]
     else:
-        size = frame.groupby("topic")["share"].agg(np.ptp)
-    size = size.sort_values(kind="stable", ascending=False)
-    chosen = _of_effects(frame, topics, list(size.index[: pictures.N_BANDS if curves else None]))
+        change = frame.groupby("topic")["share"].agg(np.ptp)  # largest minus smallest share
+    change = change.sort_values(kind="stable", ascending=False)
+    default = list(change.index[: pictures.N_BANDS if curves else None])
+    chosen = _of_effects(frame, topics, default)
     labelled = zip(frame["topic"], frame["label"], strict=True)
     names = {k: pictures.shorten(f"{k} {label}") for k, label in labelled}
     # dots of several values are drawn one above the other
     n_lines = len(chosen) * (1 if len(values) == 2 else 1 + len(values) // 3)
-    ax = _axes(ax, 8, 4 if curves else _tall(n_lines))
+    ax = _axes(ax, width=8, height=4 if curves else _height_of(n_lines))
     if curves:
         for k in chosen:
             curve = frame[frame["topic"] == k]
@@ -364,10 +385,12 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         ax.set_ylim(0)
         _legend(ax)
         return ax
+    # the differences between two values, or the shares for each value
     groups = [(None, frame)] if len(values) == 2 else list(frame.groupby(covariate, sort=False))
     for number, (value, rows) in enumerate(groups):
         rows = rows.set_index("topic").loc[chosen]
         share = rows["share"]
+        # topics are at 0, 1, ..., and the dots of a topic's values are spread around its height
         heights = np.arange(len(chosen)) + (number - (len(groups) - 1) / 2) * 0.7 / len(groups)
         colour = f"C{number}"
         bars = ax.errorbar(
@@ -380,7 +403,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         )
         # the dot of a difference is hollow if its interval contains 0
         filled = (rows["low"] > 0) | (rows["high"] < 0) | (value is not None)
-        known = rows["low"].notna().to_numpy()
+        known = rows["low"].notna().to_numpy()  # whether there is an interval
         ax.scatter(
             share[known],
             heights[known],
@@ -389,6 +412,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
             edgecolors=colour,
             zorder=3,
         )
+        # a topic that fewer than two refits found again
         ax.scatter(share[~known], heights[~known], s=20, c=colour, marker="x")
         if value is not None:
             bars.set_label(str(value))
@@ -407,7 +431,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
 
 
 def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
-    """Return the numbers of the topics to draw from their numbers or labels."""
+    """Return the numbers of the topics to draw from their numbers or labels (None: `default`)."""
     if topics is None:
         return default
     if isinstance(topics, str) or not hasattr(topics, "__iter__"):
@@ -418,9 +442,9 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
         k
         for topic in topics
         for k, label in labels.items()
-        if np.ndim(topic) == 0 and topic in (k, label)
+        if np.ndim(topic) == 0 and topic in (k, label)  # an array cannot be compared
     ]
-    if not numbers or len(numbers) < len(topics):
+    if not numbers or len(numbers) < len(topics):  # one of `topics` does not exist
         raise BadParameter(
             "topics", f"a list of numbers or labels of the topics {list(labels.values())}", topics
         )
@@ -475,7 +499,15 @@ def plot_words_by_group(
     """
     drawn = pictures.words_by_group(summary, topic, groups, int(n_words), prior)
     n_lines = max(len(group.words) for group in drawn)
-    axes = several_axes(axes, len(drawn), "group", n_columns, (3, 1.1 + n_lines * LINE / 72))
+    # 1.1 inches are for the title and the labels of the axis; LINE is in points, 1/72 inch
+    axes = several_axes(
+        axes,
+        n=len(drawn),
+        what="group",
+        n_columns=n_columns,
+        size=(3, 1.1 + n_lines * LINE / 72),
+    )
+    # all Axes have the same limits, which include 0
     low = min(0.0, *(group.low.min() for group in drawn))
     high = max(0.0, *(group.high.max() for group in drawn))
     margin = 0.04 * (high - low)
@@ -521,9 +553,10 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
         If a topic does not exist.
     """
     drawn = pictures.ranks(summary, topics, n_words)
-    ax = _axes(ax, 8, 4)
+    ax = _axes(ax, width=8, height=4)
     for topic in drawn:
         ranks = np.arange(1, len(topic.words) + 1)
+        # plot returns a list with one line
         ax.plot(ranks, topic.probabilities)[0].set_label(topic.name)
     ax.set_yscale("log")
     ax.set_xlabel("rank of the word")
@@ -555,8 +588,9 @@ def plot_stability(first: Any, second: Any, *, ax: Any = None) -> Any:
         If the words of the two summaries differ.
     """
     drawn = pictures.matches(first, second)
-    ax = _axes(ax, _tall(len(drawn.columns)) + 3, _tall(len(drawn.rows)))
-    _draw_grid(ax, drawn, "cosine", "viridis", 1)
+    # columns are as wide as rows are high; 3 inches are for the labels of rows
+    ax = _axes(ax, width=_height_of(len(drawn.columns)) + 3, height=_height_of(len(drawn.rows)))
+    _draw_grid(ax, drawn, what="cosine", cmap="viridis", limit=1)
     ax.set_xlabel("topic of the other fit")
     return ax
 
@@ -605,17 +639,19 @@ def plot_words_over_time(
     """
     pictures.check_summary(summary)
     table = summary.words_over_time(topic, times, freq, n_words, prior)
-    at = np.arange(len(table))
-    ax = _axes(ax, 8, _tall(len(table)))
-    ax.hlines(at, table["before"], table["share"], color="C0", lw=1)
-    ax.plot(table["share"], at, "o", ms=4, color="C0")
+    heights = np.arange(len(table))
+    ax = _axes(ax, width=8, height=_height_of(len(table)))
+    ax.hlines(heights, table["before"], table["share"], color="C0", lw=1)
+    ax.plot(table["share"], heights, "o", ms=4, color="C0")
     for number, row in enumerate(table.itertuples()):
         text = f"since {row.since:%Y-%m-%d}"
-        place = max(row.share, row.before), number
-        ax.annotate(text, place, (6, 0), textcoords="offset points", va="center", size="small")
-    ax.set_yticks(at, [pictures.shorten(word, 30) for word in table["word"]], parse_math=False)
+        end = max(row.share, row.before), number  # the right end of the line
+        ax.annotate(
+            text, xy=end, xytext=(6, 0), textcoords="offset points", va="center", size="small"
+        )
+    ax.set_yticks(heights, [pictures.shorten(word, 30) for word in table["word"]], parse_math=False)
     ax.invert_yaxis()
-    ax.margins(x=0.2)
+    ax.margins(x=0.2)  # for the texts
     ax.set_xlim(0)
     ax.set_xlabel("share of the words of the topic")
     ax.spines[["top", "right"]].set_visible(False)
@@ -637,8 +673,9 @@ def plot_topics_together(summary: Any, *, ax: Any = None) -> Any:
     matplotlib Axes
     """
     drawn = pictures.together(summary)
-    ax = _axes(ax, _tall(len(drawn.rows)) + 3, _tall(len(drawn.rows)))
-    _draw_grid(ax, drawn, "correlation", "RdBu_r")
+    ax = _axes(ax, width=_height_of(len(drawn.rows)) + 3, height=_height_of(len(drawn.rows)))
+    _draw_grid(ax, drawn, what="correlation", cmap="RdBu_r")
+    # the middle colour is 0; _draw_grid alone would begin at 0
     limit = max(float(np.nanmax(np.abs(drawn.values))), 1e-9)
     ax.images[-1].set_clim(-limit, limit)
     return ax

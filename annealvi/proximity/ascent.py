@@ -55,24 +55,27 @@ class Adam:
     def __init__(
         self, rate: float, decays: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
     ) -> None:
+        """Set the parameters, and begin without averages."""
         self.rate = rate
         self.eps = eps
         self._decays = decays
         self._averages: tuple[Floats, Floats] | None = None
-        self._left = [1.0, 1.0]
+        self._remaining = [1.0, 1.0]  # decay^t of each average, its weight that is still at zero
 
     def __call__(self, gradient: Floats) -> Floats:
         """Return the step for this gradient, an array of the same shape."""
         if self._averages is None:
             self._averages = np.zeros_like(gradient), np.zeros_like(gradient)
+        # average 0 is of the gradient, average 1 of its square; both change in place
         for i, (average, decay) in enumerate(zip(self._averages, self._decays, strict=True)):
             average *= decay
             average += (1.0 - decay) * (gradient if i == 0 else gradient * gradient)
-            self._left[i] *= decay
-        first, second = self._averages
-        scale = np.sqrt(second / (1.0 - self._left[1]))
-        scale += self.eps
-        return self.rate / (1.0 - self._left[0]) * first / scale
+            self._remaining[i] *= decay
+        mean_gradient, mean_square = self._averages
+        # the division by 1 - decay^t corrects for the start at zero
+        root_mean_square = np.sqrt(mean_square / (1.0 - self._remaining[1]))
+        root_mean_square += self.eps
+        return self.rate / (1.0 - self._remaining[0]) * mean_gradient / root_mean_square
 
 
 @dataclass
@@ -234,21 +237,21 @@ class ProximityAscent(BaseEstimator):
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):
             raise BadParameter("model", "a BernoulliFactorModel of the data", model)
-        start = model.check_means(means)
-        shape = (*start.shape[:2], model.n_samples)
-        theta = check_numbers(0.0 if logits is None else logits, "logits")
+        start_means = model.check_means(means)
+        shape = (*start_means.shape[:2], model.n_samples)
+        start_logits = check_numbers(0.0 if logits is None else logits, "logits")
         try:
-            theta = np.broadcast_to(theta, shape).copy()
+            start_logits = np.broadcast_to(start_logits, shape).copy()
         except ValueError:
             raise BadParameter(
                 "logits",
                 must_be=f"broadcastable to shape {shape}, which is "
                 "(n_runs, n_components, n_samples)",
-                got=theta,
+                got=start_logits,
             ) from None
         if not isinstance(self.statistic, str) and self.method != "annealing":
-            check_statistic(self.statistic, Bernoulli(theta), model.prior_logit)
-        return _Run(self, model, start, theta).go()
+            check_statistic(self.statistic, Bernoulli(start_logits), model.prior_logit)
+        return _Run(self, model, start_means, start_logits).ascend()
 
 
 class _Run:
@@ -257,6 +260,7 @@ class _Run:
     def __init__(
         self, options: ProximityAscent, model: BernoulliFactorModel, means: Floats, logits: Floats
     ) -> None:
+        """`means` and `logits` are those that the runs start from."""
         self.options = options
         self.model = model
         self.means = means
@@ -269,11 +273,12 @@ class _Run:
             prior_logit=model.prior_logit,
             of_parameters=options.average == "parameters",
         )
+        # functions that return the step for a gradient
         self.move_logits = self._optimizer()
         self.move_means = self._optimizer()
         self.step = 0
         self.records: list[tuple[int, Floats, Floats]] = []
-        self.recorded = 0, logits, means
+        self.last_recorded = 0, logits, means
         with np.errstate(over="ignore", invalid="ignore"):
             self.elbo = model.elbo(Bernoulli(logits), means)
         if not np.all(np.isfinite(self.elbo)):
@@ -282,51 +287,54 @@ class _Run:
                 ". Rescale X, or start from smaller 'means'."
             )
 
-    def go(self) -> Ascent:
+    def ascend(self) -> Ascent:
+        """Make all steps; return the result with its records."""
         options = self.options
         n_steps = int(self.options.n_steps)
         n_records = min(int(options.n_records), n_steps)
-        when = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
-        falls = MAGNITUDES[options.shape](options.gamma)
-        k0 = np.abs(self.elbo)
+        recorded_steps = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
+        schedule = MAGNITUDES[options.shape](options.gamma)
+        k0 = np.abs(self.elbo)  # the first magnitude of each run, by default
         if options.magnitude is not None:
             k0 = np.full(len(self.elbo), float(options.magnitude))
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # divergence is an error below
             for step in range(n_steps):
-                k = k0 * falls(step / n_steps)
+                k = k0 * schedule(step / n_steps)
                 q = Bernoulli(self.logits)
-                if step in when:
+                if step in recorded_steps:
                     self._record(q, k)
-                logits, means = self._moved(q, k[:, None, None])
-                sound = np.isfinite(logits).all(axis=(-2, -1)) & np.isfinite(means).all(
+                # k has an axis for runs, and q also for components and data
+                logits, means = self._after_step(q, k[:, None, None])
+                is_finite = np.isfinite(logits).all(axis=(-2, -1)) & np.isfinite(means).all(
                     axis=(-2, -1)
                 )
-                if not np.all(sound):
-                    raise self._divergence(step + 1, ~sound)
+                if not np.all(is_finite):
+                    raise self._divergence(step + 1, ~is_finite)
                 self.logits = logits
                 self.means = means
                 self.step = step + 1
-            self._record(Bernoulli(self.logits), np.full(len(k0), np.nan))
+            self._record(Bernoulli(self.logits), np.full(len(k0), np.nan))  # no step follows
         return self._result()
 
-    def _moved(self, q: Bernoulli, k: Floats) -> tuple[Floats, Floats]:
-        """Return logits and components after a step."""
-        a, slope = self.model.gradients(q, self.means)
-        means = self.means + self.move_means(slope)
+    def _after_step(self, q: Bernoulli, k: Floats) -> tuple[Floats, Floats]:
+        """Return logits and components after a step with the magnitude `k` of each run."""
+        optimal_logit, means_gradient = self.model.gradients(q, self.means)
+        means = self.means + self.move_means(means_gradient)
         if self.options.method == "annealing":
-            a -= np.maximum(1.0, k) * q.logit
-            return q.logit + self.move_logits(a * q.variance), means
-        gradient = (a - q.logit) * q.variance
-        if not np.any(k > 0):
+            # the gradient of the ELBO with k times the entropy
+            optimal_logit -= np.maximum(1.0, k) * q.logit
+            return q.logit + self.move_logits(optimal_logit * q.variance), means
+        gradient = (optimal_logit - q.logit) * q.variance
+        if not np.any(k > 0):  # plain variational inference
             return q.logit + self.move_logits(gradient), means
-        self.penalty.update(q)
+        self.penalty.update(q)  # includes q in the average of the past
         if self.options.method == "inner":
-            logits = self._inner(q, gradient, k)
+            logits = self._inner_loop(q, gradient, k)
         else:
             logits = q.logit + self.move_logits(gradient - k * self.penalty.gradient(q))
         return logits, means
 
-    def _inner(self, q: Bernoulli, gradient: Floats, k: Floats) -> Floats:
+    def _inner_loop(self, q: Bernoulli, gradient: Floats, k: Floats) -> Floats:
         """Run the inner loop of Algorithm 1; return the new logits."""
         move = self._optimizer()
         rho = float(self.options.learning_rate)
@@ -334,39 +342,46 @@ class _Run:
         if self.options.noise:
             logits = logits + self.options.noise * self.rng.standard_normal(logits.shape)
         for _ in range(int(self.options.n_inner)):
-            back = (logits - q.logit) / rho
-            logits = logits + move(gradient - back - k * self.penalty.gradient(Bernoulli(logits)))
+            # keeps the new logits close to those of q
+            pull_back = (logits - q.logit) / rho
+            logits = logits + move(
+                gradient - pull_back - k * self.penalty.gradient(Bernoulli(logits))
+            )
         return logits
 
     def _optimizer(self) -> Callable[[Floats], Floats]:
+        """Make a function that returns the step for a gradient."""
         rate = float(self.options.learning_rate)
         return Adam(rate) if self.options.optimizer == "adam" else lambda gradient: rate * gradient
 
     def _record(self, q: Bernoulli, k: Floats) -> None:
+        """Record the ELBO and the magnitude `k` of each run; raise if an ELBO is not finite."""
         elbo = self.model.elbo(q, self.means)
         if not np.all(np.isfinite(elbo)):
             raise self._divergence(self.step, ~np.isfinite(elbo))
         self.elbo = elbo
         self.records.append((self.step, elbo, k))
-        self.recorded = self.step, self.logits, self.means
+        self.last_recorded = self.step, self.logits, self.means  # to go back to after divergence
 
-    def _divergence(self, step: int, runs: Any) -> DivergenceError:
-        """Go back to a state with a finite ELBO; return the error."""
+    def _divergence(self, step: int, diverged: Any) -> DivergenceError:
+        """Go back to a state with a finite ELBO; return the error.  `diverged` marks bad runs."""
         elbo = self.model.elbo(Bernoulli(self.logits), self.means)
         if np.all(np.isfinite(elbo)):
             self.elbo = elbo
         else:
-            self.step, self.logits, self.means = self.recorded
+            self.step, self.logits, self.means = self.last_recorded
         return DivergenceError(
             f"The ascent diverged at step {step} of {self.options.n_steps} in "
-            f"{np.count_nonzero(runs)} of {len(runs)} runs. The last finite ELBO was "
-            f"{self.elbo[runs].min():.6g}, after step {self.step}. Use a smaller 'learning_rate' "
-            f"(it is {self.options.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'. "
+            f"{np.count_nonzero(diverged)} of {len(diverged)} runs. The last finite ELBO was "
+            f"{self.elbo[diverged].min():.6g}, after step {self.step}. Use a smaller "
+            f"'learning_rate' (it is {self.options.learning_rate!r}), optimizer='adam', or a "
+            "smaller 'magnitude'. "
             "The attribute 'state' of this error contains the last finite state.",
             self._result(),
         )
 
     def _result(self) -> Ascent:
+        """The present state with all records."""
         steps, elbos, magnitudes = zip(*self.records, strict=True)
         return Ascent(
             logits=self.logits,

@@ -71,6 +71,7 @@ class BernoulliFactorModel:
     def __init__(
         self, X: ArrayLike, *, prior_probability: ArrayLike = 0.5, noise_variance: float = 1.0
     ) -> None:
+        """Check the data and the parameters."""
         data = check_numbers(X, "X")
         if data.ndim not in (2, 3) or not data.size:
             raise BadParameter(
@@ -85,9 +86,11 @@ class BernoulliFactorModel:
                 must_be="a float or an array of floats of shape (n_components,)",
                 got=probability,
             )
-        wrong = probability[(probability <= 0) | (probability >= 1)]
-        if wrong.size:
-            raise BadParameter("prior_probability", "in the range (0.0, 1.0)", wrong.flat[0])
+        wrong_probabilities = probability[(probability <= 0) | (probability >= 1)]
+        if wrong_probabilities.size:
+            raise BadParameter(
+                "prior_probability", "in the range (0.0, 1.0)", wrong_probabilities.flat[0]
+            )
         variance = check_numbers(noise_variance, "noise_variance", (), positive=True)
         self.noise_variance = float(variance)
         # as in the kernels, the values of a component for all data are contiguous in memory
@@ -122,20 +125,23 @@ class BernoulliFactorModel:
         """
         n_runs = len(self._x) if self._x.ndim == 3 else None
         n_components = len(self.prior_probability) if len(self.prior_probability) > 1 else None
-        shape = (n_runs, n_components, self.n_features)
-        array = check_numbers(means, "means")
-        runs = array[None] if array.ndim == 2 and n_runs is None else array
-        if runs.ndim != 3 or any(
-            n not in (None, m) or not m for n, m in zip(shape, runs.shape, strict=True)
+        shape = (n_runs, n_components, self.n_features)  # None allows any length
+        start_means = check_numbers(means, "means")
+        means_of_runs = (
+            start_means[None] if start_means.ndim == 2 and n_runs is None else start_means
+        )
+        if means_of_runs.ndim != 3 or any(
+            expected not in (None, length) or not length
+            for expected, length in zip(shape, means_of_runs.shape, strict=True)
         ):
             raise BadParameter(
                 "means",
                 must_be=f"numbers of shape ({n_runs or 'n_runs'}, "
                 f"{n_components or 'n_components'}, {self.n_features}), "
                 "which is (n_runs, n_components, n_features)",
-                got=array,
+                got=start_means,
             )
-        return runs
+        return means_of_runs
 
     def elbo(self, q: Bernoulli, means: Floats) -> Floats:
         """Compute the ELBO of each run.
@@ -152,13 +158,15 @@ class BernoulliFactorModel:
         ndarray of shape (n_runs,)
         """
         residual = self._residual(q, means)
-        lengths = np.sum(means**2, axis=-1, keepdims=True)
-        quadratic = np.sum(residual**2, axis=(-2, -1)) + np.sum(q.variance * lengths, axis=(-2, -1))
+        squared_lengths = np.sum(means**2, axis=-1, keepdims=True)
+        expected_square = np.sum(residual**2, axis=(-2, -1)) + np.sum(
+            q.variance * squared_lengths, axis=(-2, -1)
+        )
         log_h = -0.5 * self.n_samples * self.n_features * math.log(2 * math.pi)
         log_h -= 0.5 * self.n_samples * self.n_features * math.log(self.noise_variance)
-        prior = special.log1p(-self.prior_probability) + q.probability * self.prior_logit
-        local = np.sum(prior + q.entropy, axis=(-2, -1))
-        return log_h - quadratic / (2 * self.noise_variance) + local
+        log_prior = special.log1p(-self.prior_probability) + q.probability * self.prior_logit
+        local = np.sum(log_prior + q.entropy, axis=(-2, -1))
+        return log_h - expected_square / (2 * self.noise_variance) + local
 
     def gradients(self, q: Bernoulli, means: Floats) -> tuple[Floats, Floats]:
         """Return the optimum a of each logit, and the gradient with respect to the components.
@@ -176,14 +184,14 @@ class BernoulliFactorModel:
         gradient : ndarray of shape (n_runs, n_components, n_features)
         """
         residual = self._residual(q, means)
-        lengths = np.sum(means**2, axis=-1, keepdims=True)
-        a = gemm.product(means, residual)
-        a += (q.probability - 0.5) * lengths
-        a /= self.noise_variance
-        a += self.prior_logit
+        squared_lengths = np.sum(means**2, axis=-1, keepdims=True)
+        optimal_logit = gemm.product(means, residual)
+        optimal_logit += (q.probability - 0.5) * squared_lengths
+        optimal_logit /= self.noise_variance
+        optimal_logit += self.prior_logit
         gradient = gemm.product(q.probability, np.swapaxes(residual, -1, -2))
         gradient -= q.variance.sum(axis=-1, keepdims=True) * means
-        return a, gradient / self.noise_variance
+        return optimal_logit, gradient / self.noise_variance
 
     def best_means(self, q: Bernoulli) -> Floats:
         r"""Return the components mu that maximise the ELBO, the solution of R mu = A.
@@ -202,7 +210,7 @@ class BernoulliFactorModel:
         ndarray of shape (n_runs, n_components, n_features)
         """
         R = q.probability @ np.swapaxes(q.probability, -1, -2)
-        diagonal = np.einsum("...kk->...k", R)
+        diagonal = np.einsum("...kk->...k", R)  # a view of R, which changes R
         diagonal += q.variance.sum(axis=-1)
         # this pseudoinverse works even if R is so small that NumPy's pseudoinverse would overflow
         values, vectors = np.linalg.eigh(R)

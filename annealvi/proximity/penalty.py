@@ -133,20 +133,26 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
     if callable(derivative):
         numbers(derivative(np.ones(shape)), what, q.logit.shape)
     for _ in range(DIRECTIONS):
+        # logits, a direction of logits, and weights of the elements of f
         theta, v, w = (
             np.asarray(scale * rng.standard_normal(size))
             for scale, size in ((SPREAD, q.logit.shape), (1.0, q.logit.shape), (1.0, shape))
         )
 
-        def along(h: Floats, theta: Floats = theta, v: Floats = v, w: Floats = w) -> float:
+        # defaults, because a function refers to the last values of a loop's variables
+        def weighted_sum_at(
+            h: Floats, theta: Floats = theta, v: Floats = v, w: Floats = w
+        ) -> float:
+            """sum_j w_j f_j at the logits theta + h v."""
             moved = Bernoulli(theta + h[0] * v)
             return float(np.sum(w * call_statistic(statistic, moved, prior, shape)[0]))
 
+        # the derivative of sum_j w_j f_j in the direction v
         value, derivative = call_statistic(statistic, Bernoulli(theta), prior, shape)
-        product = derivative(w) if callable(derivative) else w * derivative
-        slope = float(np.sum(v * numbers(product, what, q.logit.shape)))
-        difference = float(np.squeeze(approx_fprime(np.zeros(1), along)))
-        _compare(slope, difference, float(np.sum(np.abs(w * value))), what)
+        gradient = derivative(w) if callable(derivative) else w * derivative
+        slope = float(np.sum(v * numbers(gradient, what, q.logit.shape)))
+        difference = float(np.squeeze(approx_fprime(np.zeros(1), weighted_sum_at)))
+        _compare(slope, difference, size=float(np.sum(np.abs(w * value))), what=what)
 
 
 def check_distance(
@@ -169,20 +175,31 @@ def check_distance(
     """
     u = np.array(POINTS)
     names = f"The distance {name_of(value)}", f"The derivative {name_of(derivative)} of a distance"
-    for shape in (u.shape, (u.size, 1)):
+    for shape in (u.shape, (u.size, 1)):  # elementwise functions keep any shape
         for name, function in zip(names, (value, derivative), strict=True):
+            # raises an error for another shape or infinite numbers; a function may change its copy
             numbers(function(u.reshape(shape).copy()), name, shape)
-    smooth = u[1:]  # without 0, where d may have no derivative
-    for point, slope in zip(smooth, numbers(derivative(smooth.copy()), names[1]), strict=True):
+    nonzero_points = u[1:]  # without 0, where d may have no derivative
+    for point, slope in zip(
+        nonzero_points, numbers(derivative(nonzero_points.copy()), names[1]), strict=True
+    ):
         difference = approx_fprime(
             np.array([point]), lambda at: float(np.squeeze(value(at.copy())))
         )
-        size = float(np.abs(np.squeeze(value(np.array([point])))))
-        _compare(float(slope), float(np.squeeze(difference)), size, f"{names[1]} at u = {point}")
+        magnitude = float(np.abs(np.squeeze(value(np.array([point])))))
+        _compare(
+            slope=float(slope),
+            difference=float(np.squeeze(difference)),
+            size=magnitude,
+            what=f"{names[1]} at u = {point}",
+        )
 
 
 def _compare(slope: float, difference: float, size: float, what: str) -> None:
-    """Raise ValueError if a derivative differs from finite differences of the function."""
+    """Raise ValueError if a derivative differs from finite differences of the function.
+
+    `size` is the magnitude of the function, in proportion to which it has rounding errors.
+    """
     tolerance = TOLERANCE * (abs(slope) + abs(difference)) + ROUNDING * size
     if not abs(slope - difference) <= tolerance:
         raise ValueError(
@@ -262,6 +279,7 @@ class Distance:
 
     @checked
     def __post_init__(self) -> None:
+        """Check both functions."""
         for name, function in (("value", self.value), ("derivative", self.derivative)):
             if not callable(function):
                 raise BadParameter(name, "callable", function)
@@ -302,12 +320,13 @@ class MovingAverage:
 
     @checked
     def __init__(self, decay: float) -> None:
+        """Check `decay`, and begin without values."""
         if not isinstance(decay, float | Real) or not 0.0 < decay <= 1.0:
             raise BadParameter("decay", "a float in the range (0.0, 1.0]", decay)
         self.decay = float(decay)
         self.value: Floats | None = None
         self.left = 1.0  # alpha^t
-        self.seen = 0
+        self.seen = 0  # the number t of values so far
 
     @checked
     def update(self, new: ArrayLike) -> Floats:
@@ -329,7 +348,7 @@ class MovingAverage:
         self.left *= self.decay
         self.seen += 1
         if self.value is None:
-            self.value = new.copy()
+            self.value = new.copy()  # the caller may change `new`
             return self.value
         weight = 1.0 / self.seen  # f~ + (1 - alpha) / (1 - alpha^t) (f - f~)
         if self.decay < 1.0:
@@ -347,35 +366,41 @@ class Penalty:
         distance: str | Distance,
         decay: float,
         prior_logit: Floats,
-        of_parameters: bool = True,  # whether logits are averaged; if False, f is averaged
+        of_parameters: bool = True,
     ) -> None:
+        """`of_parameters`: logits are averaged, and f of the average is used; else f itself."""
         self._statistic = statistic
         self._prior_logit = prior_logit
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]
-        self._user_functions = not (isinstance(statistic, str) and isinstance(distance, str))
+        self._has_user_functions = not (isinstance(statistic, str) and isinstance(distance, str))
         self._average = MovingAverage(decay)
-        self._of_parameters = of_parameters
-        self._past: Any = None  # the past f; None before the first update
+        self._averages_logits = of_parameters
+        self._past_value: Any = None  # the past f; None before the first update
 
     def update(self, q: Bernoulli) -> None:
         """Include this q in the moving average."""
-        if self._of_parameters:
-            self._past = self._evaluate(Bernoulli(self._average.update(q.logit)))[0]
+        if self._averages_logits:
+            # [0] is f, [1] its derivative
+            self._past_value = self._evaluate(Bernoulli(self._average.update(q.logit)))[0]
         else:
-            self._past = self._average.update(self._evaluate(q)[0])
+            self._past_value = self._average.update(self._evaluate(q)[0])
 
     def gradient(self, q: Bernoulli) -> Floats:
         """The gradient of the penalty with respect to theta."""
         value, derivative = self._evaluate(q)
-        slope = self._distance.derivative(value - self._past)
-        gradient = derivative(slope) if callable(derivative) else slope * derivative
-        if self._user_functions:  # check what the user's functions returned
-            numbers(slope, f"The derivative of {self._distance!r}", value.shape)
+        distance_slope = self._distance.derivative(value - self._past_value)
+        gradient = (
+            derivative(distance_slope) if callable(derivative) else distance_slope * derivative
+        )
+        if self._has_user_functions:  # check what the user's functions returned
+            numbers(distance_slope, f"The derivative of {self._distance!r}", value.shape)
             numbers(gradient, f"The gradient of {name_of(self._statistic)}", q.logit.shape)
         return gradient
 
     def _evaluate(self, q: Bernoulli) -> Any:
+        """Compute f and its derivative at q; results of a user's function are checked."""
         if isinstance(self._statistic, str):
             return STATISTICS[self._statistic](q, self._prior_logit)
-        shape = None if self._past is None else self._past.shape
+        # f must always have the same shape
+        shape = None if self._past_value is None else self._past_value.shape
         return call_statistic(self._statistic, q, self._prior_logit, shape)

@@ -53,12 +53,13 @@ class Bernoulli:
     """
 
     def __init__(self, logit: Floats) -> None:
+        """Compute probabilities and variances without cancellation."""
         self.logit = logit
         size = np.abs(logit)
         self._tail = special.exp(-size)  # odds of the less likely value
         likely = 1.0 / (1.0 + self._tail)
         unlikely = self._tail * likely
-        self._size = size
+        self._size = size  # for the entropy
         self._unlikely = unlikely
         self.probability = np.where(logit >= 0, likely, unlikely)
         self.variance = likely * unlikely
@@ -102,9 +103,11 @@ def mean_variance(
     q: Bernoulli, prior_logit: ArrayLike = 0.0
 ) -> tuple[Floats, Callable[[Floats], Floats]]:
     """Return lambda and lambda (1 - lambda) as one array, and a function for the derivative."""
-    first, first_slope = mean(q)
-    second, second_slope = variance(q)
-    return np.stack([first, second]), lambda c: c[0] * first_slope + c[1] * second_slope
+    probability, probability_slope = mean(q)
+    variances, variance_slope = variance(q)
+    return np.stack(
+        [probability, variances]
+    ), lambda c: c[0] * probability_slope + c[1] * variance_slope
 
 
 #: The statistics that can be passed by name.
@@ -135,34 +138,43 @@ CHUNK = 4096
 
 
 def kl_limits(values: Floats, centre: Floats) -> tuple[Floats, Floats]:
-    """Find the logits on both sides of the centre at which the KL has given values."""
+    """Find the logits on both sides of the centre at which the KL has given values.
+
+    `values` has shape (K, n), and `centre`, the logit of each row, shape (K,).
+    """
     lower = np.empty_like(values)
     upper = np.empty_like(values)
-    each = max(1, CHUNK // max(1, values.shape[1]))
+    rows_at_once = max(1, CHUNK // max(1, values.shape[1]))
     for c in np.unique(centre).tolist():
-        same = np.flatnonzero(centre == c)
-        for first in range(0, len(same), each):
-            rows = same[first : first + each]
-            above = _distance(values[rows], c)
-            upper[rows] = c + above
-            lower[rows] = c - (_distance(values[rows], -c) if c else above)  # by symmetry
+        rows_with_centre = np.flatnonzero(centre == c)
+        for first_row in range(0, len(rows_with_centre), rows_at_once):
+            rows = rows_with_centre[first_row : first_row + rows_at_once]
+            distance_above = _distance(values[rows], c)
+            upper[rows] = c + distance_above
+            lower[rows] = c - (_distance(values[rows], -c) if c else distance_above)  # by symmetry
     return lower, upper
 
 
 def _distance(values: Floats, c: float) -> Floats:
     """The distances above c at which the KL has these values."""
+    # linear interpolation in a table of distances at evenly spaced keys
     table, kl_limit = _table(c)
-    place = _key(values / kl_limit, c) * ((NODES - 1) / _last_key(c))
-    cell = np.minimum(place, NODES - 2.0).astype(np.intp)
-    begin = table[cell]
-    distance = begin + (np.minimum(place, NODES - 1.0) - cell) * (table[cell + 1] - begin)
-    distance[place > NODES - 1] = np.inf
+    position_in_table = _key(values / kl_limit, c) * ((NODES - 1) / _last_key(c))
+    cell = np.minimum(position_in_table, NODES - 2.0).astype(np.intp)
+    distance_of_cell = table[cell]
+    distance = distance_of_cell + (np.minimum(position_in_table, NODES - 1.0) - cell) * (
+        table[cell + 1] - distance_of_cell
+    )
+    distance[position_in_table > NODES - 1] = np.inf  # beyond REACH
     return distance
 
 
-def _key(done: Floats, c: float) -> Floats:
-    """The keys for the table at KL values, which are given as fractions of the maximum."""
-    key = np.sqrt(-special.log1p(-np.minimum(done, 1.0)))
+def _key(fraction: Floats, c: float) -> Floats:
+    """The keys for the table at KL values, which are a `fraction` of the maximum for centre c.
+
+    Distances are almost linear in these keys, so that interpolation is accurate.
+    """
+    key = np.sqrt(-special.log1p(-np.minimum(fraction, 1.0)))
     return np.sqrt(np.sqrt(key)) if abs(c) > FAR else key
 
 
@@ -175,6 +187,7 @@ def _last_key(c: float) -> float:
 def _table(c: float) -> tuple[Floats, float]:
     """A table of distances above c at evenly spaced keys, and the maximum of the KL above c."""
     kl_limit = float(np.logaddexp(0.0, -c))
+    # denser near 0, where the key changes fast
     distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
     keys = _key(kl(Bernoulli(c + distances), c)[0] / kl_limit, c)
     even_keys = np.linspace(0.0, _last_key(c), NODES)

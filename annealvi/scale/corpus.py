@@ -24,7 +24,7 @@ from annealvi.scale.engines import Handle, SerialEngine, WorkersLostError
 from annealvi.scale.tree import Place, TreeSum
 
 
-class Facts(NamedTuple):
+class PartitionProperties(NamedTuple):
     """The properties of a partition that a fit needs."""
 
     n_documents: int
@@ -62,13 +62,20 @@ def load(source: Any, name: str) -> sparse.csr_matrix:
     return X
 
 
-def facts_of(X: sparse.csr_matrix) -> Facts:
+def properties_of(X: sparse.csr_matrix) -> PartitionProperties:
     """Compute the properties of a partition."""
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
     n_words = float(X.data.sum(dtype=np.float64))
-    least, bits = least_positive(X.data), np.packbits(used)
-    return Facts(X.shape[0], X.shape[1], X.dtype, n_words, least, bits, digest(X))
+    return PartitionProperties(
+        n_documents=X.shape[0],
+        n_features=X.shape[1],
+        dtype=X.dtype,
+        n_words=n_words,
+        least=least_positive(X.data),
+        used=np.packbits(used),
+        digest=digest(X),
+    )
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
@@ -76,11 +83,11 @@ def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matri
 
     If there is only one piece and its partition has this dtype, the shard is a view, not a copy.
     """
-    parts = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
-    shard = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+    blocks = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
+    shard = blocks[0] if len(blocks) == 1 else sparse.vstack(blocks, format="csr")
     if shard.dtype != dtype:
         shard = csr_of(shard.data.astype(dtype), shard.indices, shard.indptr, shard.shape)
-    shard.has_canonical_format = True
+    shard.has_canonical_format = True  # as in the partitions; SciPy would check it again
     return shard
 
 
@@ -104,31 +111,32 @@ def minibatch_order(
     parts, which are treated as partitions.  The remaining documents come last, in shards of the
     same size; the very last shard may be smaller.  The order depends only on the arguments.
     """
-    n_parts = -(-shards_per_batch // len(lengths))
-    rows: list[list[Piece]] = []  # the full shards of each part of a partition
-    tails: list[Piece] = []
+    n_parts = -(-shards_per_batch // len(lengths))  # rounded up
+    full_shards: list[list[Piece]] = []  # of each partition, or of each part of a partition
+    remaining_pieces: list[Piece] = []
     for partition, length in enumerate(lengths):
         n_full = length // shard_size
-        ends = [n_full * i // n_parts for i in range(n_parts + 1)]
-        for first, last in pairwise(ends):
-            starts = range(first * shard_size, last * shard_size, shard_size)
-            rows.append([Piece(partition, start, start + shard_size) for start in starts])
+        part_ends = [n_full * i // n_parts for i in range(n_parts + 1)]
+        for first_shard, end_shard in pairwise(part_ends):
+            starts = range(first_shard * shard_size, end_shard * shard_size, shard_size)
+            full_shards.append([Piece(partition, row, row + shard_size) for row in starts])
         if n_full * shard_size < length:
-            tails.append(Piece(partition, n_full * shard_size, length))
+            remaining_pieces.append(Piece(partition, n_full * shard_size, length))
     shards: list[list[Piece]] = []
-    n_groups = -(-len(rows) // shards_per_batch)
-    for first in range(n_groups):
-        group = rows[first::n_groups]  # not neighbours, which are on the same worker
-        for turn in range(max(map(len, group))):
-            shards += [[own[turn]] for own in group if turn < len(own)]
-    return shards + _cut(tails, shard_size)
+    n_groups = -(-len(full_shards) // shards_per_batch)
+    for first_of_group in range(n_groups):
+        # not neighbours, which are on the same worker
+        group = full_shards[first_of_group::n_groups]
+        for n in range(max(map(len, group))):  # the n-th shards of a group are a minibatch
+            shards += [[pieces[n]] for pieces in group if n < len(pieces)]
+    return shards + _cut(remaining_pieces, shard_size)
 
 
 def numbers_of(shards: Sequence[Sequence[Piece]], lengths: Sequence[int]) -> NDArray[np.int64]:
     """The numbers that documents have if partitions are numbered one after another."""
-    begins = np.concatenate([[0], np.cumsum(lengths)])
+    first_numbers = np.concatenate([[0], np.cumsum(lengths)])
     documents = [
-        np.arange(piece.start, piece.stop, dtype=np.int64) + begins[piece.partition]
+        np.arange(piece.start, piece.stop, dtype=np.int64) + first_numbers[piece.partition]
         for pieces in shards
         for piece in pieces
     ]
@@ -138,16 +146,16 @@ def numbers_of(shards: Sequence[Sequence[Piece]], lengths: Sequence[int]) -> NDA
 def _cut(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
     """Cut a sequence of pieces into shards of `size` documents."""
     shards: list[list[Piece]] = []
-    room = 0
+    n_missing = 0
     for piece in pieces:
         start = piece.start
         while start < piece.stop:
-            if not room:
+            if not n_missing:  # the last shard is full
                 shards.append([])
-                room = size
-            stop = min(piece.stop, start + room)
+                n_missing = size
+            stop = min(piece.stop, start + n_missing)
             shards[-1].append(piece._replace(start=start, stop=stop))
-            room -= stop - start
+            n_missing -= stop - start
             start = stop
     return shards
 
@@ -163,40 +171,50 @@ class Partitions(Elsewhere):
     """The partitions of a corpus; each partition is checked by the worker that loads it."""
 
     def __init__(self, engine: SerialEngine, sources: Sequence[Any]) -> None:
+        """Load `sources` (matrices, paths or handles) on the workers of `engine`."""
         if not len(sources):
             raise BadParameter("X", "at least one partition", sources)
-        self.engine, self._sources = engine, sources
+        self.engine = engine
+        self._sources = sources
         n_workers = engine.n_workers
         #: The worker of each partition; partitions that follow each other have the same worker.
         self.slots = [number * n_workers // len(sources) for number in range(len(sources))]
         self.handles = [self._load(number) for number in range(len(sources))]
 
         def submit() -> list[Handle]:
+            """Start a task for each partition; called again if workers have died."""
             self.mend()
-            placed = zip(self.handles, self.slots, strict=True)
-            return [engine.submit(facts_of, handle, slot=slot) for handle, slot in placed]
+            handles_and_slots = zip(self.handles, self.slots, strict=True)
+            return [
+                engine.submit(properties_of, handle, slot=slot)
+                for handle, slot in handles_and_slots
+            ]
 
-        facts: list[Facts] = gather(engine, submit)
-        widths = [one.n_features for one in facts]
-        wrong = [i for i, width in enumerate(widths) if width != widths[0]]
-        if wrong:
+        properties: list[PartitionProperties] = gather(engine, submit)
+        widths = [partition.n_features for partition in properties]
+        wrong_partitions = [i for i, width in enumerate(widths) if width != widths[0]]
+        if wrong_partitions:
             raise ValueError(
                 f"All partitions of X must have the same number of words. Partition 0 has "
-                f"{widths[0]}, and partition {wrong[0]} has {widths[wrong[0]]}."
+                f"{widths[0]}, and partition {wrong_partitions[0]} has "
+                f"{widths[wrong_partitions[0]]}."
             )
-        self.lengths = [one.n_documents for one in facts]
+        self.lengths = [partition.n_documents for partition in properties]
         self.shape = sum(self.lengths), widths[0]
         #: float32 if all partitions have this dtype, otherwise float64.
-        self.dtype = np.dtype(np.result_type(*(one.dtype for one in facts)))
-        self.n_words = float(sum(one.n_words for one in facts))
-        self.least = min(one.least for one in facts)
-        used = np.bitwise_or.reduce([one.used for one in facts])
+        self.dtype = np.dtype(np.result_type(*(partition.dtype for partition in properties)))
+        self.n_words = float(sum(partition.n_words for partition in properties))
+        self.least = min(partition.least for partition in properties)
+        used = np.bitwise_or.reduce([partition.used for partition in properties])
         self.n_used = int(np.unpackbits(used, count=widths[0]).sum())
-        self.digest = hashlib.sha256("".join(one.digest for one in facts).encode()).hexdigest()
+        self.digest = hashlib.sha256(
+            "".join(partition.digest for partition in properties).encode()
+        ).hexdigest()
 
     def _load(self, number: int) -> Handle:
-        source, name = self._sources[number], f"partition {number} of X"
-        return self.engine.submit(load, source, name, slot=self.slots[number])
+        """Load a partition on its worker; return its handle."""
+        name = f"partition {number} of X"  # for errors
+        return self.engine.submit(load, self._sources[number], name, slot=self.slots[number])
 
     def mend(self) -> None:
         """Load partitions again whose workers have died."""
@@ -216,12 +234,17 @@ class ShardedCorpus(Elsewhere):
         shards_per_batch: int,
         n_threads: int | None = None,
     ) -> None:
+        """Make the shards on the workers; `n_threads` is for each task, None leaves it to them."""
         self._engine = partitions.engine
         self._partitions = partitions  # needed if shards must be made again
-        self.shape, self.dtype = partitions.shape, np.dtype(dtype)
-        self.n_words, self.least = partitions.n_words, partitions.least
-        self.n_used, self.digest = partitions.n_used, partitions.digest
-        self.shard_size, self._n_threads = shard_size, n_threads
+        self.shape = partitions.shape
+        self.dtype = np.dtype(dtype)
+        self.n_words = partitions.n_words
+        self.least = partitions.least
+        self.n_used = partitions.n_used
+        self.digest = partitions.digest
+        self.shard_size = shard_size
+        self._n_threads = n_threads
         self.pieces = minibatch_order(partitions.lengths, shard_size, shards_per_batch)
         self._n_losses = self._engine.n_losses
         self._shards: list[Handle] = [self._shard(pieces) for pieces in self.pieces]
@@ -229,9 +252,9 @@ class ShardedCorpus(Elsewhere):
     def _shard(self, pieces: Sequence[Piece]) -> Handle:
         """Make a shard on the worker of its first documents; return its handle."""
         partitions = self._partitions
-        parts = [partitions.handles[piece.partition] for piece in pieces]
+        partition_handles = [partitions.handles[piece.partition] for piece in pieces]
         slot = partitions.slots[pieces[0].partition]
-        return self._engine.submit(take, self.dtype, list(pieces), *parts, slot=slot)
+        return self._engine.submit(take, self.dtype, list(pieces), *partition_handles, slot=slot)
 
     def _mend(self) -> None:
         """Make shards again whose workers have died."""
@@ -248,24 +271,27 @@ class ShardedCorpus(Elsewhere):
         if isinstance(rows, slice):
             rows = np.arange(self.shape[0], dtype=np.int64)[rows]
         rows = np.asarray(rows, dtype=np.int64)
-        in_order = np.argsort(rows, kind="stable")
-        shard, place = np.divmod(rows[in_order], self.shard_size)
-        numbers, starts = np.unique(shard, return_index=True)
-        groups = np.split(place, starts[1:])
+        ascending_order = np.argsort(rows, kind="stable")
+        # all shards but the last have `shard_size` documents
+        shard, row_in_shard = np.divmod(rows[ascending_order], self.shard_size)
+        shard_numbers, first_of_shard = np.unique(shard, return_index=True)
+        rows_of_shards = np.split(row_in_shard, first_of_shard[1:])
 
         def submit() -> list[Handle]:
+            """Start a task for each shard; called again if workers have died."""
             self._mend()
             return [
-                self._engine.submit(getitem, self._shards[number], own)
-                for number, own in zip(numbers, groups, strict=True)
+                self._engine.submit(getitem, self._shards[number], rows_of_shard)
+                for number, rows_of_shard in zip(shard_numbers, rows_of_shards, strict=True)
             ]
 
         if not len(rows):
             return sparse.csr_matrix((0, self.shape[1]), dtype=self.dtype)
-        found = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
-        back = np.empty_like(in_order)
-        back[in_order] = np.arange(len(back), dtype=np.int64)
-        return found if np.all(np.diff(in_order) == 1) else found[back]
+        documents = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
+        # the inverse permutation of `ascending_order`
+        original_order = np.empty_like(ascending_order)
+        original_order[ascending_order] = np.arange(len(original_order), dtype=np.int64)
+        return documents if np.all(np.diff(ascending_order) == 1) else documents[original_order]
 
     def total(
         self,
@@ -275,25 +301,27 @@ class ShardedCorpus(Elsewhere):
         rows: slice,
         lent_engine: Callable[[int], Any],
     ) -> T:
+        """Return the sum of a task's results; see :meth:`Elsewhere.total`."""
         engine = self._engine
-        first = rows.start // self.shard_size
-        n_leaves = -(-rows.stop // self.shard_size) - first
+        first_shard = rows.start // self.shard_size
+        n_leaves = -(-rows.stop // self.shard_size) - first_shard  # the shards of these rows
 
         def submit() -> list[Handle]:
+            """Start a task for each worker; called again if workers have died."""
             n_groups = max(1, min(engine.n_workers, n_leaves))
             self._mend()
-            shared = engine.put(model)
+            model_handle = engine.put(model)
             threads = engine.threads() if self._n_threads is None else self._n_threads
             ends = [n_leaves * i // n_groups for i in range(n_groups + 1)]
             return [
                 engine.submit(
                     sum_of_shards,
-                    shared,
+                    model_handle,
                     task,
                     merged,
                     lent_engine,
-                    self._shards[first + begin : first + end],
-                    begin,
+                    self._shards[first_shard + begin : first_shard + end],
+                    begin,  # the number of the first of these shards in the sum
                     n_leaves,
                     threads,
                     slot=slot,
@@ -301,10 +329,10 @@ class ShardedCorpus(Elsewhere):
                 for slot, (begin, end) in enumerate(pairwise(ends))
             ]
 
-        tree = TreeSum(n_leaves, merged)
+        tree_sum = TreeSum(n_leaves, merged)
         for nodes in gather(engine, submit):
-            tree.update(nodes)
-        return tree.total()
+            tree_sum.update(nodes)
+        return tree_sum.total()
 
 
 def sum_of_shards(
@@ -313,27 +341,27 @@ def sum_of_shards(
     merged: Callable[[T, T], T],
     lent_engine: Callable[[int], Any],
     shards: Sequence[sparse.csr_matrix],
-    first: int,
+    first_leaf: int,
     n_leaves: int,
     n_threads: int,
 ) -> dict[Place, T]:
     """Compute a task's results for consecutive shards, and sum them as far as the tree allows."""
-    tree: TreeSum[T] = TreeSum(n_leaves, merged)
+    tree_sum: TreeSum[T] = TreeSum(n_leaves, merged)
     with lent_engine(n_threads) as engine:
-        for number, X in enumerate(shards, start=first):
-            tree.add(number, task(engine, model, X, slice(0, X.shape[0]), number))
-    return tree.nodes
+        for number, X in enumerate(shards, start=first_leaf):
+            tree_sum.add(number, task(engine, model, X, slice(0, X.shape[0]), number))
+    return tree_sum.nodes
 
 
 def gather(engine: SerialEngine, submit: Any) -> list[Any]:
     """Submit tasks and gather their results; start again if workers have died."""
-    for number in range(TRIES):
+    for n_failed in range(TRIES):
         try:
             return engine.gather(submit())
-        except WorkersLostError as lost:
-            last = lost
-            time.sleep(min(0.05 * 2**number, LONGEST_PAUSE))  # until new workers have started
+        except WorkersLostError as error:
+            last_error = error
+            time.sleep(min(0.05 * 2**n_failed, LONGEST_PAUSE))  # until new workers have started
     raise RuntimeError(
         f"Workers died in {TRIES} attempts at the same step, perhaps because they ran out of "
         "memory. Use a smaller 'shard_size', or fewer threads or tasks for each worker."
-    ) from last
+    ) from last_error

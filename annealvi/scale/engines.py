@@ -31,6 +31,7 @@ class SerialEngine:
     n_workers = 1
 
     def __init__(self, n_threads: int = 1) -> None:
+        """`n_threads` is the number of threads of each task."""
         self._n_threads = n_threads
         #: How often the engine has found that workers have died.
         self.n_losses = 0
@@ -46,7 +47,10 @@ class SerialEngine:
     def submit(
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Handle:
-        """Compute a function, whose arguments are values or handles of other results."""
+        """Compute a function, whose arguments are values or handles of other results.
+
+        `slot` is a number that other engines map to a worker.
+        """
         return function(*arguments)
 
     def is_lost(self, handle: Handle) -> bool:
@@ -67,12 +71,12 @@ INTERVAL = 1.0
 LONGEST_PUT = 5.0
 
 
-class _NotThereError(Exception):
+class _ValueLostError(Exception):
     """A value that was sent to the workers has been lost."""
 
 
 #: The errors that sending a value may raise if a worker dies or cannot be reached.
-SENDING_FAILED = OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError
+SENDING_FAILED = OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _ValueLostError
 
 
 class DaskEngine(SerialEngine):
@@ -83,6 +87,7 @@ class DaskEngine(SerialEngine):
     """
 
     def __init__(self, client: Any = None, patience: float = 300.0) -> None:
+        """`patience` is for how many seconds the engine waits if there are no workers."""
         distributed = import_optional("distributed", PURPOSE, "dask")
         if client is None:
             try:
@@ -94,24 +99,28 @@ class DaskEngine(SerialEngine):
                 ) from error
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise BadParameter("client", "a synchronous distributed.Client or None", client)
-        self._client, self._patience = client, patience
+        self._client = client
+        self._patience = patience
         self._distributed = distributed
-        self._name, self._counter = uuid.uuid4().hex[:12], itertools.count()
+        # together they name the tasks of this engine
+        self._name = uuid.uuid4().hex[:12]
+        self._counter = itertools.count()
         self._addresses: list[str] = []
-        # a task that is bound to a worker, even loosely, never ends if that worker dies
-        self._bound: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        # the address of the worker to which a task is bound: such a task, even if it may run
+        # elsewhere, never ends if that worker dies
+        self._worker_of_result: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self.n_losses = 0
-        self._longest_put = LONGEST_PUT
+        self._put_limit = LONGEST_PUT
         self._shared: Any = None  # the last value that was sent with `put`
-        self._look()
+        self._update_workers()
         self._check_versions()
-        self._direct = False
-        self._direct = self._reaches_workers()
+        self._sends_directly = False  # until the next line has tried it
+        self._sends_directly = self._reaches_workers()
 
     @property
     def n_workers(self) -> int:  # type: ignore[override]
         """Number of workers at present; waits if there are none."""
-        self._look()
+        self._update_workers()
         return len(self._addresses)
 
     def threads(self) -> int:
@@ -120,82 +129,95 @@ class DaskEngine(SerialEngine):
 
     def put(self, value: Any) -> Handle:
         """Send a value to one worker, from which the other workers fetch it."""
-        started, self._shared = time.monotonic(), None
+        started = time.monotonic()
+        self._shared = None
         # `broadcast` is not used: with it the scheduler never answers if a worker dies
-        sending = self._client.scatter(value, hash=False, direct=self._direct, asynchronous=True)
+        sending = self._client.scatter(
+            value, hash=False, direct=self._sends_directly, asynchronous=True
+        )
         try:
-            self._shared = self._ended(sending, self._longest_put)
+            self._shared = self._result_of(sending, self._put_limit)
         except SENDING_FAILED as e:
-            if time.monotonic() - started > self._longest_put:
-                self._longest_put *= 2
-            self._look()
+            if time.monotonic() - started > self._put_limit:
+                self._put_limit *= 2  # the value may just be large
+            self._update_workers()
             raise WorkersLostError("a worker was lost while it received the topics") from e
         return self._shared
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Handle:
-        """Compute a function on a worker."""
-        there: dict[str, Any] = {}
+        """Compute a function on a worker, if possible on the one of this `slot`."""
+        worker_options: dict[str, Any] = {}
+        # any worker if there is no slot
         address = None if slot is None else self._addresses[slot % len(self._addresses)]
         if address is not None:
-            there = {"workers": [address], "allow_other_workers": True}
-        parts = [
-            self._client.compute(one, **there) if type(one).__module__ in DELAYED else one
-            for one in arguments
+            worker_options = {"workers": [address], "allow_other_workers": True}
+        # delayed arguments are computed as tasks of their own
+        argument_handles = [
+            self._client.compute(argument, **worker_options)
+            if type(argument).__module__ in DELAYED
+            else argument
+            for argument in arguments
         ]
+        # pure=False and a new key: a result is not taken from an earlier call
         key = f"annealvi-{function.__name__}-{self._name}-{next(self._counter)}"
-        future = self._client.submit(function, *parts, key=key, pure=False, **there)
+        future = self._client.submit(
+            function, *argument_handles, key=key, pure=False, **worker_options
+        )
         if address is not None:
-            self._bound[future] = address
+            self._worker_of_result[future] = address
         return future
 
     def is_lost(self, handle: Handle) -> bool:
         """Return whether the worker of a result has died."""
-        address = self._bound.get(handle)
+        address = self._worker_of_result.get(handle)
         return address is not None and address not in self._threads
 
     def gather(self, handles: Sequence[Handle]) -> list[Any]:
         """Wait for results and return them."""
         handles = list(handles)
-        lost = self._distributed.KilledWorker, CancelledError, _NotThereError
+        errors_of_losses = self._distributed.KilledWorker, CancelledError, _ValueLostError
         try:
-            found = self._client.gather(handles, direct=self._direct, asynchronous=True)
-            return list(self._ended(found))
+            results = self._client.gather(handles, direct=self._sends_directly, asynchronous=True)
+            return list(self._result_of(results))
         except BaseException as error:
-            failed = any(one.status == "error" for one in handles)
-            self._client.cancel(handles)
-            if isinstance(error, lost) or (isinstance(error, OSError) and not failed):
+            function_failed = any(handle.status == "error" for handle in handles)
+            self._client.cancel(handles)  # the step is computed again, or ends
+            if isinstance(error, errors_of_losses) or (
+                isinstance(error, OSError) and not function_failed
+            ):
                 raise WorkersLostError("a worker was lost") from error
             raise  # an error of the function, or an interrupt
 
     # ----------------------------------------------------------------- details
 
-    def _ended(self, coroutine: Coroutine[Any, Any, Any], limit: float = math.inf) -> Any:
+    def _result_of(self, coroutine: Coroutine[Any, Any, Any], limit: float = math.inf) -> Any:
         """Wait for a coroutine of the client, and return its result; raise if a worker dies."""
-        began = time.monotonic()
-        job = asyncio.run_coroutine_threadsafe(coroutine, self._client.loop.asyncio_loop)
+        start_time = time.monotonic()
+        # the client's event loop runs in another thread
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._client.loop.asyncio_loop)
         try:
-            while wait([job], INTERVAL).not_done:
+            while wait([future], INTERVAL).not_done:
                 self._check_losses()
-                if time.monotonic() - began > limit:
+                if time.monotonic() - start_time > limit:
                     raise TimeoutError
-            return job.result()
+            return future.result()
         finally:
-            job.cancel()
+            future.cancel()  # does nothing if it has ended
 
     def _check_losses(self) -> None:
-        """Raise _NotThereError if workers have died, or if the value of `put` was lost."""
-        losses = self.n_losses
-        self._look()
-        shared = self._shared
-        there = {} if shared is None else self._client.who_has([shared])
-        if self.n_losses > losses or not all(there.values()):
-            raise _NotThereError  # tasks that need a lost value would never end
+        """Raise _ValueLostError if workers have died, or if the value of `put` was lost."""
+        n_losses_before = self.n_losses
+        self._update_workers()
+        shared_value = self._shared
+        workers_with_value = {} if shared_value is None else self._client.who_has([shared_value])
+        if self.n_losses > n_losses_before or not all(workers_with_value.values()):
+            raise _ValueLostError  # tasks that need a lost value would never end
 
-    def _look(self) -> None:
+    def _update_workers(self) -> None:
         """Update the list of workers; wait if there are none."""
-        began = time.monotonic()
+        start_time = time.monotonic()
         while True:
             if self._client.status != "running":
                 raise ValueError(
@@ -205,21 +227,23 @@ class DaskEngine(SerialEngine):
             self._threads: dict[str, int] = self._client.nthreads()
             if self._threads:
                 break
-            if time.monotonic() - began > self._patience:
+            if time.monotonic() - start_time > self._patience:
                 raise RuntimeError(
                     f"The scheduler has had no workers for {self._patience:.0f} seconds. Start "
                     "some, for example with `dask worker` and the scheduler's address."
                 )
             time.sleep(0.1)
-        self.n_losses += any(one not in self._threads for one in self._addresses)
-        kept = [one for one in self._addresses if one in self._threads]
-        self._addresses = kept + sorted(self._threads.keys() - set(kept))
+        # counts updates in which workers were lost
+        self.n_losses += any(address not in self._threads for address in self._addresses)
+        remaining = [address for address in self._addresses if address in self._threads]
+        # workers keep their places, so that the slots of the data stay on them
+        self._addresses = remaining + sorted(self._threads.keys() - set(remaining))
 
     def _reaches_workers(self) -> bool:
         """Whether this process can send to workers directly, which takes half the time."""
         sending = self._client.scatter(0, hash=False, direct=True, asynchronous=True)
         try:
-            self._ended(sending, LONGEST_PUT)
+            self._result_of(sending, LONGEST_PUT)
         except SENDING_FAILED:
             return False
         return True

@@ -24,12 +24,14 @@ class TreeSum(Generic[T]):
     """
 
     def __init__(self, n_leaves: int, merged: Callable[[T, T], T]) -> None:
-        self._last, self._merged = n_leaves - 1, merged
+        """`merged` adds two terms, and may change the first."""
+        self._last_leaf = n_leaves - 1
+        self._merged = merged
         #: The sums that are known, and cannot be added further yet.
         self.nodes: dict[Place, T] = {}
 
     def add(self, number: int, value: T) -> None:
-        """Add a leaf."""
+        """Add the leaf with this number, counted from 0."""
         self._add((0, number), value)
 
     def update(self, nodes: Mapping[Place, T]) -> None:
@@ -39,20 +41,24 @@ class TreeSum(Generic[T]):
 
     def total(self) -> T:
         """Return the sum of all leaves."""
-        root = self._last.bit_length(), 0
+        root = self._last_leaf.bit_length(), 0
         if root not in self.nodes:
-            raise ValueError(f"The sum needs all {self._last + 1} terms. Some were not added.")
+            raise ValueError(f"The sum needs all {self._last_leaf + 1} terms. Some were not added.")
         return self.nodes[root]
 
     def _add(self, place: Place, value: T) -> None:
+        """Add a node, and all nodes above it whose other node is known."""
         level, number = place
-        while self._last >> level:  # the number of the level's last node
-            sibling = number ^ 1
-            if sibling <= self._last >> level:
-                other = self.nodes.pop((level, sibling), None)
-                if other is None:
-                    break
-                left, right = (value, other) if number < sibling else (other, value)
+        # `_last_leaf >> level` is the number of the level's last node, which is 0 for the root
+        while self._last_leaf >> level:
+            sibling = number ^ 1  # the node 2i + 1 of node 2i, or the reverse
+            # a node without a sibling becomes the node above
+            if sibling <= self._last_leaf >> level:
+                sibling_value = self.nodes.pop((level, sibling), None)
+                if sibling_value is None:
+                    break  # wait until the other node is added
+                left, right = (value, sibling_value) if number < sibling else (sibling_value, value)
                 value = self._merged(left, right)
-            level, number = level + 1, number >> 1
+            level += 1
+            number >>= 1
         self.nodes[level, number] = value

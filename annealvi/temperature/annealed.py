@@ -62,9 +62,11 @@ class Fixed(Temperature):
     form: Form = "likelihood"
 
     def inverse(self, step: int) -> float:
+        """1 / T, which is the same at every step."""
         return 1.0 / self.value
 
     def settled(self, step: int) -> bool:
+        """True, because T never changes."""
         return True
 
 
@@ -130,11 +132,13 @@ class Annealed(Temperature):
 
     @checked
     def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
         super().check()
         if self.length is not None and self.passes is not None:
             raise BadParameter("passes", f"None with length={self.length!r}", self.passes)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
+        """Compute the number of annealing steps and T0 for a fit; see :meth:`plan`."""
         if not isinstance(self.start, Real) and not isinstance(model, Critical):
             raise BadParameter(
                 "start",
@@ -144,12 +148,12 @@ class Annealed(Temperature):
             )
         self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass)
         # T0 is computed only if it is used, because that may take long
-        self.start_ = self._first(model) if self.n_annealing_steps_ else 1.0
+        self.start_ = self._first_temperature(model) if self.n_annealing_steps_ else 1.0
 
     def _annealing_steps(self, n_steps: int | None, steps_per_pass: float) -> int:
         """The number L of annealing steps in a fit of `n_steps` steps."""
         passes = 0.0 if self.passes is None else float(self.passes)
-        if n_steps is None:
+        if n_steps is None:  # a stream, in which `passes` alone counts
             return whole_steps(passes * steps_per_pass)
         n_passes = n_steps / max(1, whole_steps(steps_per_pass))
         if passes > n_passes > 0:
@@ -158,9 +162,9 @@ class Annealed(Temperature):
             length = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
         else:
             length = passes * steps_per_pass
-        return max(0, min(whole_steps(length), n_steps - 1))
+        return max(0, min(whole_steps(length), n_steps - 1))  # the last step is never annealed
 
-    def _first(self, model: Any) -> float:
+    def _first_temperature(self, model: Any) -> float:
         """The first temperature T0 of this fit."""
         if isinstance(self.start, Real):
             return float(self.start)
@@ -168,11 +172,13 @@ class Annealed(Temperature):
         return max(1.0, min(1.2 * critical, 3.0 + 0.2 * critical, MAX_START))
 
     def inverse(self, step: int) -> float:
+        """1 / T of a step; the first step has number 0."""
         if self.settled(step):
             return 1.0
         return 1.0 / SHAPES[self.shape](self.start_)(step / self.n_annealing_steps_)
 
     def settled(self, step: int) -> bool:
+        """Whether T is 1 from this step on."""
         return step >= self.n_annealing_steps_
 
 

@@ -82,11 +82,14 @@ class Temperature(BaseEstimator):
         """Return whether another temperature is of the same kind with the same parameters."""
         if type(self) is not type(temperature):
             return NotImplemented
-        theirs = temperature.get_params()  # type: ignore[attr-defined]
-        return all(_same(value, theirs[name]) for name, value in self.get_params().items())
+        parameters_of_other = temperature.get_params()  # type: ignore[attr-defined]
+        return all(
+            _same(value, parameters_of_other[name]) for name, value in self.get_params().items()
+        )
 
     def __hash__(self) -> int:
-        return hash(type(self))  # parameters may be arrays, and may change
+        """The hash of the class: parameters may be arrays, and may change."""
+        return hash(type(self))
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         """Compute what `inverse` needs; this is called on the clone."""
@@ -120,12 +123,13 @@ class Temperature(BaseEstimator):
         ValueError
             If the values are not the state of a temperature with these parameters.
         """
-        self._validate_params()
+        self._validate_params()  # `_sizes` needs valid parameters
         self._schema().restore(self, tree, place, **self._sizes(model))
         self.check()
         self._resume(model, place)
 
     def _schema(self) -> Schema:
+        """The schema of the state; raise TypeError if the class has none."""
         if self.SCHEMA is None:
             raise TypeError(
                 f"A {type(self).__name__} cannot be written to a file or read from one. Only "

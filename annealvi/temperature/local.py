@@ -47,9 +47,13 @@ class DocumentRule:
 
     inverses: NDArray[np.float64]
     log_prior: NDArray[np.float64]
+    #: How often a local step alternates between topics and temperature of a document.
     rounds: int
+    #: log C per unit (word), which then replaces log C of each document.
     corpus: NDArray[np.float64] | None = None
+    #: The geometric mean to which 1/T of the documents are rescaled; None does not rescale.
     level: float | None = None
+    #: The least 1/T of a document after rescaling.
     floor: float = 0.02
     nodes: NDArray[np.float64] | None = None
     interpolation: NDArray[np.float64] | None = None
@@ -60,20 +64,22 @@ class DocumentRule:
         n_units: NDArray[np.float64],
         log_partition: NDArray[np.float64],
     ) -> NDArray[np.float64]:
+        """Compute 1/T of each document from its energy L_d, its number of words and log C_d."""
         log_c = log_partition
         if self.corpus is not None:
             log_c = n_units[:, None] * self.corpus
-        values = self.inverses
+        grid_inverses = self.inverses
         if self.nodes is not None:
-            values = self.nodes
+            grid_inverses = self.nodes
             log_c = gemm.product(log_c, self.interpolation)
-        scores = self.log_prior + energy[:, None] * values - log_c
+        scores = self.log_prior + energy[:, None] * grid_inverses - log_c
         # a sum, because the rounding errors of a matrix product depend on the number of documents
-        b = np.sum(special.softmax(scores) * values, axis=1)
+        b = np.sum(special.softmax(scores) * grid_inverses, axis=1)
         if self.level is None:
             return b
-        counted = n_units > 0 if np.any(n_units) else slice(None)
-        b *= self.level / special.exp(np.mean(special.log(b[counted])))
+        # documents without words do not count, unless all are empty
+        with_words = n_units > 0 if np.any(n_units) else slice(None)
+        b *= self.level / special.exp(np.mean(special.log(b[with_words])))
         return np.clip(b, self.floor, 1.0)
 
 
@@ -195,6 +201,7 @@ class LocalVariational(Learned):
 
     @checked
     def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
         super().check()
         if self.prior is not None:
             size = 2 if self.continuous else int(self.grid)
@@ -205,10 +212,12 @@ class LocalVariational(Learned):
             raise BadParameter("grid", f"at most {MAX_NODES} with continuous=True", self.grid)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
+        """Prepare a fit; see :meth:`plan`.  `_level` is 1/T before documents have their own T."""
         super()._prepare(n_steps, steps_per_pass, model)
         self._level = 1.0 / self.start
 
     def _set_grid(self) -> None:
+        """Set the grid of b and its prior; with `continuous`, also the quadrature."""
         size = int(self.grid)
         if not self.continuous:
             self._inverses = np.arange(1, size + 1, dtype=np.int64) / size
@@ -222,25 +231,32 @@ class LocalVariational(Learned):
         # log C is smooth, so half as many points suffice as for the sharp q(b)
         n_points = max(STENCIL, size // 2)
         self._inverses = (np.arange(n_points, dtype=np.int64) + 0.5) / n_points
-        places = self._nodes * n_points - 0.5
-        first = np.clip(np.round(places).astype(np.int64) - STENCIL // 2, 0, n_points - STENCIL)
-        stencils = np.add.outer(np.arange(STENCIL, dtype=np.int64), first)
+        # node i gets the Lagrange weights of the STENCIL grid points around it
+        position_in_grid = self._nodes * n_points - 0.5
+        first_point = np.clip(
+            np.round(position_in_grid).astype(np.int64) - STENCIL // 2, 0, n_points - STENCIL
+        )
+        stencils = np.add.outer(np.arange(STENCIL, dtype=np.int64), first_point)
         self._interpolation = np.zeros((n_points, size))
         self._interpolation[stencils, np.arange(size, dtype=np.int64)] = lagrange_weights(
-            STENCIL, places - first
+            STENCIL, position_in_grid - first_point
         ).T
 
     def _sizes(self, model: Any) -> dict[str, int]:
+        """The number M of inverse temperatures."""
         return {"M": int(self.grid)}
 
     def _resume(self, model: Any, place: str) -> None:
+        """Continue from a file; `place` names its values in errors."""
         self._set_grid()
-        averages = self.normaliser == "corpus" and self._step > 0
-        self._check_totals((len(self._inverses) + 1) * averages, place)
+        has_averages = self.normaliser == "corpus" and self._step > 0
+        # log C on the grid, and the number of units
+        self._check_totals((len(self._inverses) + 1) * has_averages, place)
         if model is not None:
             self.attach(model)
 
     def attach(self, model: Any) -> None:
+        """Let the model compute log C of each document on the grid."""
         if not isinstance(model, LocallyNormalised):
             raise ValueError(
                 "A LocalVariational temperature needs a model in which each document can have its "
@@ -255,18 +271,22 @@ class LocalVariational(Learned):
         return self.normaliser == "corpus" and super().observes
 
     def inverse(self, step: int) -> float:
+        """1/T of all documents together at a step; 1 when T is no longer learned."""
         return 1.0 if self.settled(step) else self._level
 
     def tempering(self, step: int) -> Tempering:
+        """The temperatures of a step, as a rule for each document."""
         if self.settled(step):
             return UNTEMPERED
         return Tempering(self._level, rule=self._rule(None if self.undamped else self._level))
 
     def observe(self, local: LocalStep, scale: float) -> None:
+        """Update the averages of log C from a local step; lower the common level of T."""
         if not self._learns():
             return
         if self.normaliser == "corpus":
             self._average([local.log_partition, local.n_units], scale)
+        # log(1/T) shrinks towards 0
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
@@ -274,17 +294,18 @@ class LocalVariational(Learned):
 
         Temperatures are not rescaled, so each depends only on the document itself.
         """
-        return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
+        return Tempering(inverse=1.0, rule=self._rule(level=None)) if self._step else UNTEMPERED
 
     def _rule(self, level: float | None) -> DocumentRule:
-        corpus = None
+        """The rule with the averages so far; `level` is the geometric mean of 1/T, if any."""
+        log_c_per_unit = None
         if len(self._totals) and self._totals[-1] > 0:
-            corpus = self._totals[:-1] / self._totals[-1]
+            log_c_per_unit = self._totals[:-1] / self._totals[-1]  # the last is the number of units
         return DocumentRule(
             inverses=self._inverses,
             log_prior=self._log_prior,
             rounds=int(self.rounds),
-            corpus=corpus,
+            corpus=log_c_per_unit,
             level=level,
             nodes=self._nodes,
             interpolation=self._interpolation,
@@ -299,6 +320,6 @@ def beta_quadrature(a: float, c: float, size: int) -> tuple[NDArray, NDArray]:
     """
     with np.errstate(all="ignore"):
         nodes, weights = roots_jacobi(size, c - 1, a - 1)
-        exact = np.stack([(nodes + 1) / 2, weights / weights.sum()])
-    nodes, weights = np.array([[float(f"{value:.12g}") for value in row] for row in exact])
+        unrounded = np.stack([(nodes + 1) / 2, weights / weights.sum()])
+    nodes, weights = np.array([[float(f"{value:.12g}") for value in row] for row in unrounded])
     return nodes, weights

@@ -109,53 +109,62 @@ class Proximity(Temperature):
     length: float = 0.5
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
+        """Prepare a fit: its number of steps with k > 0, and k of the first step."""
         if not isinstance(model, BinaryFactors):
             raise ValueError(
                 "A Proximity temperature penalises changes of binary factors, and this model has "
                 "no binary factors. Use 'annealed' or a number as the temperature, or fit "
                 "TemperedFMM or a model that implements annealvi.model.BinaryFactors."
             )
-        planned = 0 if n_steps is None else n_steps
+        n_planned = 0 if n_steps is None else n_steps
         #: Number of steps over which k falls.
-        self.n_proximity_steps_ = max(0, min(whole_steps(self.length * planned), planned - 1))
-        self._falls = MAGNITUDES[self.shape](self.gamma)
+        self.n_proximity_steps_ = max(0, min(whole_steps(self.length * n_planned), n_planned - 1))
+        # a schedule that falls from 1
+        self._decrease = MAGNITUDES[self.shape](self.gamma)
         self._average = MovingAverage(self.decay)
         self._step = 0
         self.attach(model)
         #: The magnitude k of the first step.
         self.magnitude_ = 0.0 if self.magnitude is None else float(self.magnitude)
-        if self.magnitude is None:
+        if self.magnitude is None:  # the energy of a datum at the start
             self.magnitude_ = abs(model.energy()) / model.n_samples
         if self.n_proximity_steps_:
             self._average.update(self._statistic())
 
     def _sizes(self, model: Any) -> dict[str, int]:
+        """The numbers K of components and n of columns of the factors."""
         if model is not None:
             self.attach(model)
         return dict(zip("Kn", self._model.factors().shape, strict=True))
 
     def _resume(self, model: Any, place: str) -> None:
-        self._falls = MAGNITUDES[self.shape](self.gamma)
+        """Continue from a file; `place` names its values in errors."""
+        # a schedule that falls from 1
+        self._decrease = MAGNITUDES[self.shape](self.gamma)
         average = MovingAverage(self.decay)
+        # the schema has set a dict of the average's attributes
         vars(average).update(vars(self)["_average"])
         if average.value is not None and np.any(average.value < 0):
             raise damaged(f"{place}._average.value", "at least 0 everywhere", average.value)
         self._average = average
 
     def attach(self, model: Any) -> None:
+        """Use the factors of this model."""
         self._model = model
 
     def inverse(self, step: int) -> float:
         """The inverse temperature 1/(1 + k) of the factors with the highest temperature."""
         if self.settled(step):
             return 1.0
-        k = self.magnitude_ * self._falls(step / self.n_proximity_steps_)
+        k = self.magnitude_ * self._decrease(step / self.n_proximity_steps_)
         return max(1.0 / (1.0 + k), LEAST)
 
     def settled(self, step: int) -> bool:
+        """Whether k is 0, and so T is 1, from this step on."""
         return step >= self.n_proximity_steps_
 
     def tempering(self, step: int) -> Tempering:
+        """The limits on the logits of a step, outside of which factors are tempered."""
         if self.settled(step) or self._average.value is None:
             return UNTEMPERED
         centre = self._centre()
@@ -163,6 +172,7 @@ class Proximity(Temperature):
         return Tempering(limits=FactorLimits(self.inverse(step), centre, *limits))
 
     def observe(self, local: LocalStep, scale: float) -> None:
+        """Count a step, and include its factors in the average."""
         self._step += 1
         if not self.settled(self._step):
             self._average.update(self._statistic())
@@ -175,8 +185,10 @@ class Proximity(Temperature):
     def _statistic(self) -> NDArray[np.float64]:
         """KL of each factor from the centre; for centre 0, it is log 2 minus the entropy."""
         nu = np.asarray(self._model.factors(), dtype=np.float64)
-        c = self._centre()[:, None]
-        left = 1.0 - nu
-        value = nu * special.log(np.maximum(nu, TINY)) + left * special.log(np.maximum(left, TINY))
-        value += np.logaddexp(0.0, c) - nu * c
+        centre = self._centre()[:, None]
+        one_minus_nu = 1.0 - nu
+        value = nu * special.log(np.maximum(nu, TINY)) + one_minus_nu * special.log(
+            np.maximum(one_minus_nu, TINY)
+        )
+        value += np.logaddexp(0.0, centre) - nu * centre
         return np.maximum(value, 0.0)

@@ -49,17 +49,19 @@ class Learned(Temperature):
         return not self.settled(self._step)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
-        planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
+        """Prepare a fit: its learning steps, the damping, the grid and the model."""
+        n_planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
         self._n_learning_steps = math.inf
         #: A warning is given if T is not near 1 after this step.
-        self._check_after: float = planned
+        self._check_after: float = n_planned
         if n_steps is not None:
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
             self._check_after = self._n_learning_steps
         self._step = 0
         damping = self.damping
         if damping is None:
-            damping = -math.expm1(-DEFAULT_RELAXATION / planned)
+            # 1 - exp(-12 / n), so that (1 - damping)^n is exp(-12)
+            damping = -math.expm1(-DEFAULT_RELAXATION / n_planned)
         self._damping = damping
         #: Estimated sums over all data, averaged over minibatches; empty before the first step.
         self._totals: NDArray[np.float64] = np.empty(0)
@@ -71,6 +73,7 @@ class Learned(Temperature):
         raise NotImplementedError
 
     def settled(self, step: int) -> bool:
+        """Whether T is 1 from this step on."""
         return step >= self._n_learning_steps
 
     def _learns(self) -> bool:
@@ -80,12 +83,13 @@ class Learned(Temperature):
 
     def _average(self, sums: list[Any], scale: float) -> None:
         """Include sums over a batch in the averages.  Sums over all data replace the averages."""
-        new = scale * np.hstack(sums)
-        if len(self._totals) and scale != 1:
-            new = self._totals + self.energy_average * (new - self._totals)
-        self._totals = new
+        totals = scale * np.hstack(sums)
+        if len(self._totals) and scale != 1:  # a minibatch, and not the first one
+            totals = self._totals + self.energy_average * (totals - self._totals)
+        self._totals = totals
 
     def _check_totals(self, n_totals: int, place: str) -> None:
+        """Raise ValueError if a file contains another number of averages."""
         if len(self._totals) != n_totals:
             raise damaged(f"{place}._totals", f"{n_totals} numbers", self._totals)
 
@@ -93,7 +97,7 @@ class Learned(Temperature):
 def geometric_grid(t_max: float, size: int) -> NDArray[np.float64]:
     """Temperatures from 1 to t_max with evenly spaced logarithms."""
     grid = special.exp(np.linspace(0.0, math.log(t_max), size))
-    grid[-1] = t_max
+    grid[-1] = t_max  # exp may round
     return grid
 
 
@@ -191,7 +195,7 @@ class Variational(Learned):
         posterior_=Array(("M",)),
         _path=Array((None, "M"), np.float32),
         _b=Number(np.finfo(np.float64).tiny, 1.0 + 1e-9),  # rounding may make b larger than 1
-        _falls=Flag(),
+        _falls=Flag(),  # whether T may only fall
         _log_c_unit=Optional(Array(("M",))),
     )
     _parameter_constraints: ClassVar[dict] = {
@@ -255,7 +259,7 @@ class Variational(Learned):
         >>> Variational.as_printed(log_c).partition.method
         'monte-carlo'
         """
-        uniform = 1 / float(np.mean(1 / geometric_grid(10.0, 100)))
+        uniform = 1 / float(np.mean(1 / geometric_grid(t_max=10.0, size=100)))
         return cls(
             partition=partition,
             damping=1.0,
@@ -267,6 +271,7 @@ class Variational(Learned):
 
     @checked
     def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
         super().check()
         t_max = float(self._grid()[-1])
         size = len(self._grid())
@@ -282,9 +287,9 @@ class Variational(Learned):
         if isinstance(self.grid, Integral):
             return geometric_grid(float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
-        numbers = grid.dtype.kind in "fiu" and grid.ndim == 1 and len(grid) >= 2
-        rises = numbers and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
-        if not rises or grid[0] != 1:
+        is_numeric = grid.dtype.kind in "fiu" and grid.ndim == 1 and len(grid) >= 2
+        is_increasing = is_numeric and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
+        if not is_increasing or grid[0] != 1:
             raise BadParameter(
                 "grid",
                 must_be="an int in the range [2, inf) or an array of at least 2 finite "
@@ -294,68 +299,77 @@ class Variational(Learned):
         return grid.astype(np.float64)
 
     def _set_grid(self) -> None:
+        """Set the grid of temperatures and the logarithm of its prior."""
         #: The grid 1 = T_1 < ... < T_M.
         self.temperatures_ = self._grid()
         self._inverses = 1.0 / self.temperatures_
         self._log_prior = log_weights(self.prior, len(self._inverses))
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
+        """Prepare a fit: q(y), 1/T of the first step, and whether T may only fall."""
         super()._prepare(n_steps, steps_per_pass, model)
         #: q(y = m), of shape (M,).
         self.posterior_ = special.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
         # the best start and damping differ between topic models and mixtures: components of a
         # mixture are switched off if T is high at the start (docs/record/evidence.md)
-        topics = isinstance(model, LocallyNormalised)
+        is_topic_model = isinstance(model, LocallyNormalised)
         if self.start is not None:
             self._b = 1.0 / self.start
-        elif topics:
+        elif is_topic_model:
             self._b = 1.0 / float(np.sum(self.posterior_ * self.temperatures_))
         else:
             self._b = float(np.sum(self.posterior_ * self._inverses))
-        self._falls = topics if self.monotone is None else self.monotone
-        if self.damping is None and not topics:
+        #: Whether T may only fall.
+        self._falls = is_topic_model if self.monotone is None else self.monotone
+        if self.damping is None and not is_topic_model:
             self._damping = DAMPING_IF_EXACT
 
     def state_dict(self) -> dict[str, Any]:
+        """The state for a file; the path of q(y) becomes one array."""
         return self.SCHEMA.dump(vars(self) | {"_path": self.path()})
 
     def _sizes(self, model: Any) -> dict[str, int]:
+        """The number M of temperatures."""
         grid = self.grid
         return {"M": int(grid) if isinstance(grid, Integral) else as_array(grid).size}
 
     def _resume(self, model: Any, place: str) -> None:
+        """Continue from a file; `place` names its values in errors."""
         self._set_grid()
         self._path = list(self._path)
         size = len(self._inverses)
-        log_c_unit = self._log_c_unit
+        log_c_unit = self._log_c_unit  # of the file; `_attach` would compute it again
         # priors may have been learned since the plan, so they are not compared
         self._attach(self._model if model is None else model, {})
         self._log_c_unit = log_c_unit
-        from_batches = self._log_c is None and not self._asks
+        from_batches = self._log_c is None and not self._model_computes_log_c
+        # L, the number of units and, if batches compute it, log C
         self._check_totals((2 + size * from_batches) if self._path else 0, place)
 
     def attach(self, model: Any) -> None:
+        """Take log C(T) from this model, or check given values against its hyperparameters."""
         self._attach(model, model.hyperparameters() if hasattr(model, "hyperparameters") else {})
 
-    def _attach(self, model: Any, facts: Mapping[str, Any]) -> None:
+    def _attach(self, model: Any, hyperparameters: Mapping[str, Any]) -> None:
         """Use log C(T) of this model, or given values if they fit these hyperparameters."""
-        by_batch = isinstance(model, LocallyNormalised)
+        is_per_batch = isinstance(model, LocallyNormalised)
         has_values = not isinstance(self.partition, str)
         if isinstance(self.partition, LogPartition):
-            self.partition.check(self.temperatures_, facts)
-        elif not (has_values or by_batch or isinstance(model, Normalised)):
+            self.partition.check(self.temperatures_, hyperparameters)
+        elif not (has_values or is_per_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, which "
                 "normalises the tempered likelihood. This model has none. Use 'annealed' or a "
                 "number as the temperature, or pass 'partition'."
             )
-        values = getattr(self.partition, "values", self.partition)
+        # a LogPartition contains the values; an array is the values
+        log_c = getattr(self.partition, "values", self.partition)
         self._model = model
-        self._asks = not (has_values or by_batch)
-        self._log_c = np.asarray(values, dtype=np.float64) if has_values else None
+        self._model_computes_log_c = not (has_values or is_per_batch)
+        self._log_c = np.asarray(log_c, dtype=np.float64) if has_values else None
         self._log_c_unit = None
-        if by_batch:
+        if is_per_batch:
             # log C at the current q is computed with each batch; over the prior it is computed
             # for the number of words in the batch
             at_q = not has_values and self.partition == "posterior"
@@ -364,6 +378,7 @@ class Variational(Learned):
                 self._log_c_unit = model.log_mean_unit(self._inverses)
 
     def inverse(self, step: int) -> float:
+        """1/T of a step; the first step has number 0."""
         if self.settled(step):
             return 1.0
         return min(1.0, self._b)
@@ -387,18 +402,20 @@ class Variational(Learned):
             n_units = float(getattr(self._model, "n_samples", 1))
         if n_units == 0:
             return  # there is nothing to learn from a batch without words
-        log_c: Any = []
+        log_c: Any = []  # no average is needed if log C is known or the model computes it
         if self._log_c_unit is not None:
             log_c = n_units * self._log_c_unit
-        elif self._log_c is None and not self._asks:
+        elif self._log_c is None and not self._model_computes_log_c:
             log_c = local.log_partition
         self._average([energy, n_units, log_c], scale)
-        scores = self._scores(self._totals[0], self._current_log_c())
-        self.posterior_ = special.softmax(scores)
+        log_weights_of_grid = self._scores(self._totals[0], self._current_log_c())
+        self.posterior_ = special.softmax(log_weights_of_grid)
         self._path.append(self.posterior_.astype(np.float32))
         log_target = math.log(np.sum(self.posterior_ * self._inverses))
-        b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * log_target)
-        self._b = max(self._b, b) if self._falls else b
+        damped_inverse = math.exp(
+            (1.0 - self._damping) * math.log(self._b) + self._damping * log_target
+        )
+        self._b = max(self._b, damped_inverse) if self._falls else damped_inverse
         if self._step == self._check_after:
             self._warn_if_hot(math.exp(-log_target), local.unit)
 
@@ -430,8 +447,8 @@ class Variational(Learned):
         """log C(T_m) of all data."""
         if self._log_c is not None:
             return self._log_c
-        if not self._asks:
-            return self._totals[2:]
+        if not self._model_computes_log_c:
+            return self._totals[2:]  # the averages after L and the number of units
         log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
         if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
             raise ValueError(
@@ -441,12 +458,16 @@ class Variational(Learned):
         return log_c
 
     def _scores(self, energy: float, log_c: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log pi_m + b_m L - log C(T_m), the unnormalised log q(y = m), up to a constant."""
         # relative to T = 1, where a normaliser at the current q may differ from 1
         return self._log_prior + self._inverses * energy - (log_c - log_c[0])
 
     def _warn_if_hot(self, target: float, unit: str) -> None:
-        """Warn if the energy of the data keeps T from falling to 1."""
-        if self._asks:
+        """Warn if the energy of the data keeps T from falling to 1.
+
+        `target` is the T to which the last update moved, and `unit` what the data consist of.
+        """
+        if self._model_computes_log_c:
             return  # log C is exact, and T above 1 only means more noise than assumed
         energy, n_units = self._totals[:2]
         if min(target, 1 / self._b) <= COLD or not n_units:

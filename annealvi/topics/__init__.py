@@ -7,6 +7,7 @@ from annealvi.topics.editing import drop_topics, merge_topics, reduce_topics, re
 from annealvi.topics.effects import Effects, estimate_effects
 from annealvi.topics.model import TopicModel
 from annealvi.topics.paper import write_table
+from annealvi.topics.passages import split_passages
 from annealvi.topics.reading import TopicDocument
 from annealvi.topics.refits import Refits, refit
 from annealvi.topics.summary import TopicSummary, describe
@@ -42,6 +43,7 @@ __all__ = [
     "refine_topics",
     "refit",
     "score_answers",
+    "split_passages",
     "split_topic",
     "topic_intrusion",
     "word_intrusion",

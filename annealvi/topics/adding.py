@@ -88,12 +88,13 @@ def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) 
     counted = source.read(documents, "documents")
     X = counted.counts
     K = len(lda.components_)
-    temperatures = np.nan_to_num(lda.document_temperatures(X))
+    temperatures = np.nan_to_num(lda.document_temperatures(X))  # NaN for documents without words
     n_worst = max(LEAST_WORST, int(WORST_SHARE * X.shape[0]))
     worst = np.sort(np.argsort(-temperatures, kind="stable")[:n_worst])
-    candidates = _fitted(lda, X[worst], max(N_CANDIDATES, 2 * n)).components_
-    gains = _gains(source.topics, source.describe(counted, None), candidates)
+    candidates = _fitted(lda, X[worst], n_topics=max(N_CANDIDATES, 2 * n)).components_
+    gains = _gains(source.topics, source.describe(counted, refits=None), candidates)
     best = np.argsort(-gains, kind="stable")[:n]
+    # n copies of the last topic are added, whose words are replaced by those of the candidates
     start = with_groups(model, lda, [[k] for k in range(K)] + [[K - 1]] * n)
     start_lda = lda_of(start)
     start_lda.components_ = np.concatenate([lda.components_, candidates[best]])
@@ -104,6 +105,7 @@ def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) 
     learned[:K] = lda.components_
     start_lda.set_params(topic_word_prior=learned).topic_word_prior_ = learned
     refined = refine_topics(start, X, max_iter=max_iter)
+    # the model has the prior of the old model again
     lda_of(refined).set_params(topic_word_prior=prior).topic_word_prior_ = fitted_prior
     return refined
 
@@ -157,7 +159,8 @@ def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> M
     lda = lda_of(model)
     source = Source(model)
     k = source.topics.labels.number(topic)
-    described = source.describe(source.read(documents, "documents"), None)
+    described = source.describe(source.read(documents, "documents"), refits=None)
+    # the expected counts of words that belong to the topic, in documents with at least one of them
     words = expected_counts(source.topics, described, k)
     words = words[np.asarray(words.sum(axis=1)).ravel() >= 1.0]
     if words.shape[0] < n:
@@ -167,8 +170,9 @@ def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> M
             f"{words.shape[0]} such documents",
         )
     new = _fitted(lda, words, n).components_
-    new = new[np.argsort(-new.sum(axis=1), kind="stable")]
+    new = new[np.argsort(-new.sum(axis=1), kind="stable")]  # the largest topic first
     K = len(lda.components_)
+    # n - 1 copies of topic k are added, and these and topic k get the words of the new topics
     split = with_groups(model, lda, [[j] for j in range(K)] + [[k]] * (n - 1))
     components = lda_of(split).components_.copy()
     # the new topics have as many words together as the old one
@@ -186,14 +190,21 @@ def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLD
 def _gains(
     topics: Topics, documents: DescribedDocuments, candidates: NDArray
 ) -> NDArray[np.float64]:
-    """Return the log-likelihood that documents gain by mixing in each of the candidates."""
+    """Return the log-likelihood that documents gain by mixing in each of the candidates.
+
+    Half of the words of a document then come from the candidate; losses count as 0.
+    """
     X = documents.counts
     K = len(topics.components)
-    p = word_probabilities(X, documents.shares, topics.components.T.__getitem__, np.ones(K))
+    # p(w | d) of each entry of X; each topic sums to 1
+    p = word_probabilities(
+        X, documents.shares, topics=topics.components.T.__getitem__, sums=np.ones(K)
+    )
     ratio = 0.5 / np.maximum(p, np.finfo(np.float64).tiny)
+    # the document of each entry
     rows = np.repeat(np.arange(X.shape[0], dtype=np.intp), np.diff(X.indptr))
     gains = []
     for candidate in candidates / candidates.sum(axis=1, keepdims=True):
-        of_words = X.data * np.log(0.5 + ratio * candidate[X.indices])
-        gains.append(np.maximum(np.bincount(rows, of_words), 0.0).sum())
+        gains_of_entries = X.data * np.log(0.5 + ratio * candidate[X.indices])
+        gains.append(np.maximum(np.bincount(rows, gains_of_entries), 0.0).sum())
     return np.array(gains)

@@ -19,13 +19,14 @@ _LEAST = 1e-12
 
 def assigned(topics: Topics, documents: DescribedDocuments, pandas: Any) -> dict[str, Any]:
     """Return each document's topic, its label and share; all are missing without words."""
-    known = documents.lengths > 0
+    has_words = documents.lengths > 0
     numbers = documents.document_topics
-    labels = np.array([*topics.labels, None], dtype=object)
+    labels = np.array([*topics.labels, None], dtype=object)  # the last, -1, is a missing label
     return {
-        "topic": pandas.arrays.IntegerArray(numbers, mask=~known),
-        "label": labels[np.where(known, numbers, -1)],
-        "share": np.where(known, assigned_shares(documents), np.nan),
+        # integers that can be missing, which NumPy's integers cannot
+        "topic": pandas.arrays.IntegerArray(numbers, mask=~has_words),
+        "label": labels[np.where(has_words, numbers, -1)],
+        "share": np.where(has_words, assigned_shares(documents), np.nan),
     }
 
 
@@ -59,8 +60,10 @@ def otsu(values: NDArray) -> float:
     sums = np.cumsum(ordered)
     n_below = np.arange(1, len(ordered), dtype=np.int64)
     n_above = len(ordered) - n_below
+    # the mean of the values above each possible threshold, minus the mean of those below
     difference = (sums[-1] - sums[:-1]) / n_above - sums[:-1] / n_below
-    between = n_below * n_above * difference**2
+    between = n_below * n_above * difference**2  # proportional to the variance between groups
+    # a single value has no threshold, and exceeds -inf
     return float(ordered[np.argmax(between)]) if len(n_below) else -np.inf
 
 
@@ -69,6 +72,7 @@ def members(topics: Topics, k: int, n: int | None) -> Any:
     pandas = import_optional("pandas", "TopicSummary.members")
     score = scores(topics.components)[k]
     order = np.argsort(-score, kind="stable")
+    # all words above the threshold, or n words
     order = order[score[order] > otsu(score)] if n is None else order[:n]
     columns = {
         "word": topics.words[order],
@@ -99,11 +103,13 @@ def to_anndata(
             f"{adata.n_obs} cells",
         )
     column_of = {word: column for column, word in enumerate(topics.words)}
+    # the column of each gene of `adata` in the model, or -1 if the model does not have the gene
     columns = np.array([column_of.get(name, -1) for name in unique(adata.var_names)], dtype=np.intp)
     score = scores(topics.components)
     is_member = score > np.array([otsu(row) for row in score])[:, np.newaxis]
     adata.obsm["X_topics"] = np.array(documents.shares)
     for name, values in (("topics", topics.components), ("in_topics", is_member)):
+        # a row for each gene of `adata`, 0 (or False) for genes that the model does not have
         adata.varm[name] = np.where(columns >= 0, values[:, columns], 0).T.astype(values.dtype)
     labels = list(topics.labels)
     columns_of_cells = assigned(topics, documents, pandas)

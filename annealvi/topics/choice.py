@@ -272,7 +272,7 @@ def choose_n_topics(
     >>> choose_n_topics(X, [2, 5, 10], n_runs=2, random_state=0).recommended
     5
     """
-    X, template = _counted(documents, model)
+    X, template = _counted(documents, model)  # counts, and the LDA with the parameters of fits
     check_non_negative(X, "choose_n_topics")
     sizes = sorted(
         different_ints(
@@ -282,7 +282,7 @@ def choose_n_topics(
     if not sizes:
         raise BadParameter("n_topics", "a list of one or more ints", n_topics)
     rng = check_random_state(random_state)
-    X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
+    X = X[np.asarray(X.sum(axis=1)).ravel() > 0]  # documents with words
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
@@ -292,13 +292,14 @@ def choose_n_topics(
             f"{X.shape[1]} words and {X.shape[0]} documents that contain words",
         )
     n_runs = int(n_runs)
-    n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
+    n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)  # rounded up
     if verbose:
         print(estimate(template, X, sizes, n_runs), flush=True)
     if checkpoints is not None:
         Path(checkpoints).mkdir(parents=True, exist_ok=True)
 
     def tasks() -> Iterator[Any]:
+        """Yield the fits of all runs, each with the training and the held-out documents."""
         for run in range(n_runs):
             order = rng.permutation(X.shape[0])
             seed = int(rng.randint(2**31 - 1))
@@ -307,22 +308,26 @@ def choose_n_topics(
             without_topics = _without_topics(train, test, seed)
             for k in sizes:
                 fit = unwatched(template, n_components=k, random_state=seed)
+                # None without a folder
                 path = checkpoints and Path(checkpoints) / f"{k}_topics_run_{run}.safetensors"
                 yield delayed(_fitted)(fit, train, test, seed, without_topics, path)
 
     measures = {name: np.empty((len(sizes), n_runs)) for name in MEASURES}
     topics: list[list[NDArray]] = [[] for _ in sizes]
+    # results come in the order of the tasks: all sizes of a run, then those of the next run
     for number, (measured, components) in enumerate(Parallel(n_jobs)(tasks())):
         run, row = divmod(number, len(sizes))
         for name, value in measured.items():
             measures[name][row, run] = value
         topics[row].append(components)
+    # of each pair of runs; NaN if there is a single run
     measures[STABILITY] = np.array(
         [[topic_stability(*pair) for pair in combinations(runs, 2)] or [np.nan] for runs in topics]
     )
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
-    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # numbers outside of `n_topics` may be better
+    # at an end of `n_topics`, numbers beyond it may be better
+    if len(sizes) > 1 and row in (0, len(sizes) - 1):
         end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
         rule += f" {sizes[row]} is the {end} of the compared numbers: compare {beyond} numbers too."
     return Choice(
@@ -337,13 +342,16 @@ def choose_n_topics(
 
 
 def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: int) -> str:
-    """Estimate the time and memory of a comparison, from the time of passes over few documents."""
+    """Estimate the time and memory of a comparison, from the time of passes over few documents.
+
+    The parameters of `lda` are used in all fits, and `sizes` are the numbers of topics.
+    """
     n_documents = round((1 - HELD_OUT) * X.shape[0])
-    sample = X[:: -(-X.shape[0] // TIMED)]
+    sample = X[:: -(-X.shape[0] // TIMED)]  # at most TIMED documents, evenly spaced
     seconds = 0.0
     bytes_of_topics = 0.0
     for k in sizes:
-        spent = []
+        spent = []  # seconds of a fit of one pass, and of three
         for passes in (1, 3):
             fit = unwatched(lda, n_components=k, max_iter=passes, n_init=1, temperature=1)
             begin = time.process_time()
@@ -351,13 +359,15 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 fit.fit(sample)
             spent.append(time.process_time() - begin)
+        # the difference is the time of two passes, without the time that each fit needs to start
         seconds_each = (spent[1] - spent[0]) / (2 * sample.shape[0])
         parameters = clone(lda).set_params(n_components=k).get_params()
         plan = resolve(parameters, n_documents, words_per_entry(X, k))
         n_passes = plan.n_init * plan.max_iter + plan.finish_iter
         seconds += n_runs * seconds_each * n_documents * n_passes
-        n_copies = 4 + 2 * plan.n_init * plan.merged
+        n_copies = 4 + 2 * plan.n_init * plan.merged  # runs that are merged are stored
         bytes_of_topics = max(bytes_of_topics, 4.0 * k * X.shape[1] * n_copies)
+    # a stored number of X takes 8 bytes, and its column 4
     megabytes = (12 * X.nnz * (1 - HELD_OUT) + bytes_of_topics) / 1e6 + PROCESS
     return (
         f"{len(sizes) * n_runs} fits of {n_documents:,} documents take about {seconds:,.0f} "
@@ -373,7 +383,11 @@ def _fitted(
     without_topics: float,
     path: Path | None,
 ) -> tuple[dict[str, float], NDArray]:
-    """Fit a model, or resume it from a checkpoint; return its measures and topics."""
+    """Fit a model, or resume it from a checkpoint; return its measures and topics.
+
+    `without_topics` is the held-out log-likelihood of a prediction by word frequencies.
+    Checkpoints are written to `path`, if it is not None.
+    """
     if path is None:
         fit.fit(train)
     else:
@@ -389,13 +403,15 @@ def _fitted(
         "gain": held_out - without_topics,
         "coherence": coherence,
         "diversity": diversity,
+        # coherence alone if it is negative, so that low diversity does not raise it
         "quality": min(coherence, coherence * diversity),
     }
     return measures, np.array(topics)
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
-    """Choose a number of topics with few fits, for ``TopicModel(n_topics="auto")``."""
+    """Choose a number of at least `least` topics with few fits, for ``TopicModel("auto")``."""
+    # enough documents for each topic, and no more topics than words
     maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     sizes = [k for k in AUTO if least <= k <= maximum]
     if not sizes:
@@ -407,12 +423,15 @@ def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:
     """Return a clone with other parameters and without the user's callbacks."""
     fit = clone(lda).set_params(callback=None, **parameters)
     if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
-        fit.set_callbacks()
+        fit.set_callbacks()  # none; `clone` has copied them
     return fit
 
 
 def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
-    """Return the attributes of a fitted model that depend on its choice of `n_topics`."""
+    """Return the attributes of a fitted model that depend on its choice of `n_topics`.
+
+    The `topics` of the model are compared with those of the runs of the choice.
+    """
     runs = () if choice.topics is None else choice.topics
     similarity = np.array([match(topics, run) for run in runs])
     return {"choice_": replace(choice, topics=None), "topic_similarity_": similarity}
@@ -422,7 +441,7 @@ def _counted(documents: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA
     """Return word counts, and the TemperedLDA whose parameters are used."""
     lda = model
     vectorizer = None
-    stop_words = "english"
+    stop_words = "english"  # the default of a TopicModel
     of_texts = takes_texts(model)
     if of_texts:
         lda = model.lda
@@ -444,6 +463,7 @@ def _counted(documents: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA
 def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int) -> float:
     """Return the held-out log-likelihood per word if words are predicted by their frequencies."""
     counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
+    # the same words as `document_completion` hides with this seed
     _, hidden = split_tokens(test, random_state=seed)
     if not hidden.nnz:  # half of the words of a document are predicted from the other half
         raise BadParameter(
@@ -458,14 +478,14 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
 
 
 def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
-    """Recommend the number of topics with the highest quality."""
+    """Return the row of the number of topics with the highest quality, and an explanation."""
     quality = measures["quality"].mean(axis=1)
     row = int(np.argmax(quality))
-    spread = np.nan_to_num(spread_of(measures["quality"])[row])
+    spread = np.nan_to_num(spread_of(measures["quality"])[row])  # 0 if there is a single run
     others = [str(k) for k in n_topics[quality >= quality[row] - spread] if k != n_topics[row]]
     rule = (
         f"{n_topics[row]} topics have the highest quality (coherence of their top words times "
-        f"diversity): {_told(measures['quality'][row])}."
+        f"diversity): {_mean_and_spread(measures['quality'][row])}."
     )
     if others:
         rule += f" The quality of {', '.join(others)} topics is within one standard deviation."
@@ -473,22 +493,24 @@ def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, s
 
 
 def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
-    """Recommend the smallest number of topics with nearly all of the largest gain."""
+    """Return the row of the smallest number of topics with nearly the largest gain, and why."""
     gain = measures["gain"].mean(axis=1)
     best = int(np.argmax(gain))
+    # the first, and so the smallest number; abs, because the largest gain may be negative
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
         f"{n_topics[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the "
         f"largest gain in held-out log-likelihood per word over prediction without topics: "
         f"{gain[best]:.3f} nats with {n_topics[best]} topics. Its gain is "
-        f"{_told(measures['gain'][row])} nats."
+        f"{_mean_and_spread(measures['gain'][row])} nats."
     )
 
 
 RULES = {"quality": _by_quality, "held_out_log_likelihood": _by_likelihood}
 
 
-def _told(values: NDArray[np.float64]) -> str:
+def _mean_and_spread(values: NDArray[np.float64]) -> str:
+    """Write the mean of a measure over runs, with the standard deviation if there are several."""
     mean = f"{values.mean():.3f}"
     if len(values) < 2:
         return mean

@@ -60,9 +60,9 @@ def compare_topics(model: Any, other: Any) -> Any:
     -----
     Probabilities are compared for the words that both models contain.  Topics are matched one to
     one, to maximise the sum of the cosines.  To find splits, each topic of `other` is assigned to
-    the most similar topic of `model`.  The assigned topics are added to a mixture, weighted by their
-    sizes and in the order of their cosines, until the cosine of the mixture is largest.  The topic
-    is split if this mixture has at least two topics and a cosine of at least 0.7.
+    the most similar topic of `model`.  The assigned topics are added to a mixture, weighted by
+    their sizes and in the order of their cosines, until the cosine of the mixture is largest.  The
+    topic is split if this mixture has at least two topics and a cosine of at least 0.7.
 
     Examples
     --------
@@ -79,7 +79,8 @@ def compare_topics(model: Any, other: Any) -> Any:
     """
     pandas = import_optional("pandas", "compare_topics")
     first = Source(model).topics
-    second = Source(other, "other").topics
+    second = Source(other, name="other").topics
+    # the columns of the words that both models contain
     _, columns, other_columns = np.intersect1d(first.words, second.words, return_indices=True)
     if not len(columns):
         raise BadParameter(
@@ -89,21 +90,24 @@ def compare_topics(model: Any, other: Any) -> Any:
     others = second.components[:, other_columns]
     cosines = cosine_similarity(topics, others)
     splits = _splits(topics, others, second.sizes, cosines)
-    merges = _splits(others, topics, first.sizes, cosines.T)
+    merges = _splits(others, topics, first.sizes, cosines.T)  # a merge is a split seen from `other`
     findings = [("split", [k], several, cosine) for k, several, cosine in splits]
     findings += [("merged", several, [k], cosine) for k, several, cosine in merges]
-    rest = set(range(len(topics))).difference(*(numbers for _, numbers, _, _ in findings))
-    other_rest = set(range(len(others))).difference(*(numbers for _, _, numbers, _ in findings))
+    # the topics of both models that are in no finding yet
+    unassigned = set(range(len(topics))).difference(*(numbers for _, numbers, _, _ in findings))
+    other_unassigned = set(range(len(others))).difference(
+        *(numbers for _, _, numbers, _ in findings)
+    )
     rows, matches, matched_cosines = pairs(topics, others)
     for k, m, cosine in zip(rows.tolist(), matches.tolist(), matched_cosines, strict=True):
-        if cosine >= LEAST_SIMILARITY and k in rest and m in other_rest:
+        if cosine >= LEAST_SIMILARITY and k in unassigned and m in other_unassigned:
             findings.append(("matched", [k], [m], cosine))
-            rest.remove(k)
-            other_rest.remove(m)
-    findings += [("vanished", [k], [], cosines[k].max()) for k in sorted(rest)]
-    findings += [("new", [], [m], cosines[:, m].max()) for m in sorted(other_rest)]
+            unassigned.remove(k)
+            other_unassigned.remove(m)
+    findings += [("vanished", [k], [], cosines[k].max()) for k in sorted(unassigned)]
+    findings += [("new", [], [m], cosines[:, m].max()) for m in sorted(other_unassigned)]
     table = pandas.DataFrame(findings, columns=["kind", "topics", "others", "cosine"])
-    table["kind"] = pandas.Categorical(table["kind"], KINDS)
+    table["kind"] = pandas.Categorical(table["kind"], KINDS)  # sorted in this order
     table["label"] = ["; ".join(first.labels[k] for k in numbers) for numbers in table["topics"]]
     table["other_label"] = [
         "; ".join(second.labels[m] for m in numbers) for numbers in table["others"]
@@ -117,17 +121,21 @@ def compare_topics(model: Any, other: Any) -> Any:
 def _splits(
     topics: NDArray, others: NDArray, sizes: NDArray, cosines: NDArray
 ) -> list[tuple[int, list[int], float]]:
-    """Return the topics that are split, the topics that they are split into, and the cosines."""
-    nearest = cosines.argmax(axis=0)
+    """Return the topics that are split, the topics that they are split into, and the cosines.
+
+    `sizes` are those of the `others`, and `cosines` has a row for each of the `topics`.
+    """
+    nearest = cosines.argmax(axis=0)  # the topic to which each other topic is assigned
     splits = []
     for k, topic in enumerate(topics):
         near = np.flatnonzero(nearest == k)
         if len(near) < 2:
             continue
         near = near[np.argsort(-cosines[k, near], kind="stable")]
+        # of the nearest topic, of the two nearest, and so on
         mixtures = np.cumsum(others[near] * sizes[near, np.newaxis], axis=0)
-        of_mixtures = cosine_similarity(mixtures, [topic]).ravel()
-        last = int(of_mixtures.argmax())
-        if last and of_mixtures[last] >= LEAST_SIMILARITY:
-            splits.append((k, sorted(near[: last + 1].tolist()), float(of_mixtures[last])))
+        mixture_cosines = cosine_similarity(mixtures, [topic]).ravel()
+        last = int(mixture_cosines.argmax())  # the number of the last topic in the best mixture
+        if last and mixture_cosines[last] >= LEAST_SIMILARITY:
+            splits.append((k, sorted(near[: last + 1].tolist()), float(mixture_cosines[last])))
     return splits

@@ -39,7 +39,8 @@ class _Sums(NamedTuple):
 
     @classmethod
     def of(cls, X: sparse.csr_matrix) -> _Sums:
-        lengths = np.asarray(X.sum(axis=1)).ravel()
+        """Sum over the rows of X, which contain the counts c of documents."""
+        lengths = np.asarray(X.sum(axis=1)).ravel()  # m of each document
         return cls(
             counts=np.asarray(X.sum(axis=0)).ravel(),
             squares=np.asarray(X.multiply(X).sum(axis=0)).ravel(),
@@ -52,21 +53,30 @@ class _Sums(NamedTuple):
         """Return the sums over the documents that are not in the group."""
         sums: Any = zip(self, group, strict=True)
         differences = (total - of_group for total, of_group in sums)
+        # a rounding error may be negative
         return _Sums._make(np.maximum(difference, 0.0) for difference in differences)
 
     def log_odds(self, words: NDArray, prior: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the log-odds of words, each with a prior count, and their variance."""
+        """Return the log-odds of words, each with a `prior` count, and their variance.
+
+        `words` are columns.  The formula is in `TopicSummary.words_by_group`.
+        """
         y = self.counts[words]
         counts = y + prior
         total = self.length + prior.sum()
+        # counts of all other words, as a divisor not 0
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
         p = np.minimum(y / max(self.length, _TINY), 1.0)  # rounding errors, if there are no words
+        # the sum of (c - p m)^2 over documents, multiplied out
         residuals = self.squares[words] - 2 * p * self.products[words] + p**2 * self.length_squares
         variance = (np.maximum(residuals, 0.0) + prior) * (total / (counts * others)) ** 2
         return np.log(counts / others), variance
 
     def against(self, rest: _Sums, words: NDArray, prior: NDArray) -> dict[str, NDArray]:
-        """Compare the shares of words with those in other documents."""
+        """Compare words with those in other documents (`rest`), in columns of a table.
+
+        `words` are the columns of the words, and `prior` their prior counts.
+        """
         log_odds, variance = self.log_odds(words, prior)
         log_odds_of_others, variance_of_others = rest.log_odds(words, prior)
         difference = log_odds - log_odds_of_others
@@ -75,7 +85,7 @@ class _Sums(NamedTuple):
             "log_odds": difference,
             "std_error": std_error,
             "z": difference / std_error,
-            "low": difference - WIDTH * std_error,
+            "low": difference - WIDTH * std_error,  # of a 95% interval
             "high": difference + WIDTH * std_error,
             "count": self.counts[words],
             "share": self.counts[words] / max(self.length, _TINY),
@@ -87,9 +97,15 @@ def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sp
     """Return the expected number of times that each word in each document is from topic k."""
     X = documents.counts
     components = topics.components
-    p = word_probabilities(X, documents.shares, components.T.__getitem__, np.ones(len(components)))
+    # p(w | d) of each entry of X; each topic sums to 1
+    p = word_probabilities(
+        X,
+        documents.shares,
+        topics=components.T.__getitem__,
+        sums=np.ones(len(components)),
+    )
     of_topic = np.repeat(documents.shares[:, k], np.diff(X.indptr)) * components[k, X.indices]
-    counts = X.data * of_topic / np.maximum(p, _TINY)
+    counts = X.data * of_topic / np.maximum(p, _TINY)  # p(k | w, d) by Bayes' rule
     return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
@@ -105,12 +121,14 @@ def words_by_group(
     pandas = import_optional("pandas", "TopicSummary.words_by_group")
     keys = read_groups(documents, groups, pandas)
     X = expected_counts(topics, documents, k)
+    # the row numbers of each group; documents without a group are left out
     grouped = pandas.Series(range(len(keys))).groupby(keys, observed=True)
     rows = {name: positions.to_numpy() for name, positions in grouped}
     if len(rows) < 2:
         raise BadParameter("groups", "at least two groups", list(rows))
     all_sums = _Sums.of(X[np.concatenate(list(rows.values()))])
-    used = np.flatnonzero(all_sums.counts)
+    used = np.flatnonzero(all_sums.counts)  # the columns of words that occur in the topic
+    # `prior` in total, divided among words by their share of the topic
     prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
     tables = []
     for name, group_rows in rows.items():
@@ -138,6 +156,7 @@ def words_over_time(
     """Find the words whose share of a topic changes; see `TopicSummary.words_over_time`."""
     pandas = import_optional("pandas", "TopicSummary.words_over_time")
     X = expected_counts(topics, documents, k)
+    # the number of each document's period, or -1, and the beginnings of all periods
     period_of, periods = read_periods(documents, times, freq)
     numbers = np.unique(period_of[period_of >= 0])
     if len(numbers) < 2:
@@ -145,9 +164,10 @@ def words_over_time(
     all_sums = _Sums.of(X[period_of >= 0])
     used = np.flatnonzero(all_sums.counts)
     prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    # documents that each side of a change needs
     n_needed = min(LEAST_DOCUMENTS, _documents(all_sums.length, all_sums.length_squares) / 4)
-    tables = []
-    evidence = []
+    tables = []  # of all words for each possible change
+    evidence = []  # |z| of each word for each possible change, 0 if it does not count
     later = all_sums
     for before, since in pairwise(numbers):
         later = later.without(_Sums.of(X[period_of == before]))
@@ -155,14 +175,17 @@ def words_over_time(
         table = pandas.DataFrame(later.against(earlier, used, prior_counts))
         table.insert(0, "since", periods[since])
         tables.append(table)
+        # in how many documents each word occurs on both sides; the side of the larger share counts
         spread = [_documents(side.counts, side.squares)[used] for side in (later, earlier)]
         is_supported = np.where(table["z"] > 0, *spread) >= LEAST_COUNT
         sizes = [_documents(side.length, side.length_squares) for side in (later, earlier)]
         evidence.append(np.abs(table["z"]) * is_supported * (min(sizes) >= n_needed))
-    best = np.argmax(evidence, axis=0)
+    best = np.argmax(evidence, axis=0)  # the clearest change of each word
     clearest = np.max(evidence, axis=0)
+    # the row of each word in the table of its clearest change
     table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used), dtype=np.intp)]
     table.insert(0, "word", topics.words[used])
+    # the level is divided by the number of changes that were compared (Bonferroni)
     n_changes = max(np.any(evidence, axis=1).sum(), 1)
     width = stats.norm.isf(LEVEL / 2 / n_changes)
     table["low"] = table["log_odds"] - width * table["std_error"]
@@ -175,5 +198,5 @@ def words_over_time(
 
 
 def _documents(counts: Any, squares: Any) -> Any:
-    """Return the number of documents of equal counts that have these sums."""
+    """Return the number of documents of equal counts that have these sums of counts and squares."""
     return counts**2 / np.maximum(squares, _TINY)

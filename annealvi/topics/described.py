@@ -38,10 +38,13 @@ class Topics:
     keep_labels: InitVar[Any] = None
 
     def __post_init__(self, keep_labels: Any) -> None:
+        """Compute p(w) and the labels; `keep_labels` is called when the user sets a label."""
         self.word_shares = shares_of_words(self.components, self.sizes)
         #: The number of each word's family: forms of a word, which are shown as one word.
         self.families = families_of(self.words)
+        #: p(w) of each word's family, of shape (V,).
         self.family_shares = np.bincount(self.families, self.word_shares)[self.families]
+        # labels consist of top words, unless they are named
         top_words = [self.top(k) for k in range(len(self.sizes))]
         self.labels = Labels(labels_of(top_words, self.named), keep_labels)
 

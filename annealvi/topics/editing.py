@@ -81,11 +81,13 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     for group in groups:
         if len(group) < 2:
             raise BadParameter("groups", "a list of groups of at least two topics", group)
-    flat = [topic for group in groups for topic in group]
-    different_ints(flat, "groups", NUMBERS, 0, n_topics - 1)
+    listed = [topic for group in groups for topic in group]
+    different_ints(listed, "groups", NUMBERS, lower=0, upper=n_topics - 1)
     group_of = {topic: list(map(int, group)) for group in groups for topic in group}
-    merged = [group_of.get(topic, [topic]) for topic in range(n_topics)]
-    return with_groups(model, lda, [group for k, group in enumerate(merged) if group[0] == k])
+    # the group of each topic, or the topic alone; each group is kept only at its first topic
+    groups_of_topics = [group_of.get(topic, [topic]) for topic in range(n_topics)]
+    new_groups = [group for k, group in enumerate(groups_of_topics) if group[0] == k]
+    return with_groups(model, lda, new_groups)
 
 
 @checked
@@ -125,11 +127,12 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     lda = lda_of(model)
     n_topics = number_of_topics(lda)
     listed = [topics] if isinstance(topics, Integral) else topics
-    dropped = different_ints(listed, "topics", NUMBERS, 0, n_topics - 1)
+    dropped = different_ints(listed, "topics", NUMBERS, lower=0, upper=n_topics - 1)
     if len(dropped) == n_topics:
         raise BadParameter(
             "topics", "a list that leaves at least one topic", f"all {n_topics} topics"
         )
+    # each remaining topic is a group of its own
     return with_groups(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
@@ -189,6 +192,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
             f"an int in the range [1, {len(components)}], the number of topics of the model",
             n_topics,
         )
+    # by default each topic's words in the fit, plus its prior
     sizes = components.sum(axis=1)
     if documents is not None:
         counts = check_words(lda, counts_of(model, documents, "documents"), "reduce_topics")
@@ -246,7 +250,7 @@ def refine_topics(model: Model, documents: Any, *, max_iter: int = REFINING_PASS
         "n_init": 1,
         "validation_fraction": None,
     }
-    # learning of a prior starts at its default
+    # a prior that is learned is learned again from its default; others keep their values
     if not is_learned(lda.doc_topic_prior):
         parameters["doc_topic_prior"] = lda.doc_topic_prior_
     if not is_learned(lda.topic_word_prior):
@@ -254,8 +258,10 @@ def refine_topics(model: Model, documents: Any, *, max_iter: int = REFINING_PASS
     counts = counts_of(model, documents, "documents")
     check_words(lda, counts, "refine_topics")  # that they have the words of the model
     refined = _clone(lda).set_params(n_components=n_topics)
+    # the parameters of the fit are set back afterwards
     original = {name: getattr(refined, name) for name in parameters}
     refined.set_params(**parameters).fit(counts).set_params(**original)
+    # each topic keeps its number, and so its label
     return with_topics(model, refined, [[topic] for topic in range(n_topics)])
 
 
@@ -270,15 +276,16 @@ def _clone(lda: TemperedLDA) -> TemperedLDA:
 def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
     """Return a new model with one topic for each group, merged from the topics of the group."""
     components = np.asarray(lda.components_)
+    # the prior of words may be a number, a row for all topics, or a row for each topic
     eta = np.asarray(lda.topic_word_prior_, np.float64)
-    rows = np.broadcast_to(eta, components.shape)
+    eta_rows = np.broadcast_to(eta, components.shape)
     # the prior of each word in a merged topic is the largest among its topics
-    priors = np.array([rows[list(group)].max(axis=0) for group in groups])
+    priors = np.array([eta_rows[list(group)].max(axis=0) for group in groups])
     topics = np.empty((len(groups), components.shape[1]), components.dtype)
     for topic, prior, group in zip(topics, priors, groups, strict=True):
         members = list(group)
-        counts = np.maximum(components[members] - rows[members], 0.0).sum(axis=0)
-        # a single topic is copied
+        counts = np.maximum(components[members] - eta_rows[members], 0.0).sum(axis=0)
+        # written into a row of `topics`; a single topic is copied, without rounding
         topic[:] = components[members[0]] if len(members) == 1 else prior + counts
     if eta.ndim == 2:
         eta = priors
@@ -293,10 +300,11 @@ def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -
         edited.set_params(doc_topic_prior=alpha)
     if as_array(lda.topic_word_prior).ndim == 2:
         edited.set_params(topic_word_prior=eta)
+    # topics are stored in the dtype of the old fit, which may differ from the parameter
     edited.set_params(dtype=lda.dtype_.name)
     edited.components_ = topics
     edited.set_params(dtype=lda.dtype)
     edited.doc_topic_prior_ = alpha
-    edited.topic_word_prior_ = eta if eta.ndim else float(eta)
+    edited.topic_word_prior_ = eta if eta.ndim else float(eta)  # an array of 0 axes as a float
     edited.n_batch_iter_ = lda.n_batch_iter_  # so that partial_fit continues with small steps
     return with_topics(model, edited, groups)

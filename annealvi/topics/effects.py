@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from itertools import product
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.described import DescribedDocuments
 from annealvi.topics.shares import covariance_of, in_order
 from annealvi.topics.times import are_dates, read_times
-from annealvi.topics.vectorizer import of_each
+from annealvi.topics.vectorizer import column_of, is_list, of_each
 from annealvi.topics.words import Labels
 
 #: `Effects.shares` uses at most this number of values of a numeric covariate.
@@ -31,6 +33,9 @@ FEW_VALUES = 10
 _DEPENDENT = 1e-9
 #: Standard deviation that is assumed for shares that are the same in all documents.
 _ROUNDING = 1e-12
+#: Texts that mean a missing number, in lower case, and numbers whose commas may separate thousands.
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", ".", "-")
+THOUSANDS = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 #: Columns of tables of effects; covariates must have other names.
 _COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
@@ -47,6 +52,7 @@ class Design(NamedTuple):
 
     def of(self, data: Any) -> NDArray:
         """Return the matrix of the same terms for other values of the covariates."""
+        # without a formula, the covariates are the columns of the matrix
         if self.spec is None:
             return data.to_numpy(np.float64)
         formulaic = import_optional("formulaic", "A formula")
@@ -69,7 +75,10 @@ class ErrorSource(NamedTuple):
 
     @classmethod
     def between(cls, estimates: NDArray, is_valid: NDArray) -> ErrorSource:
-        """Compute the covariances of estimates of shape (m, K, n_terms); see `covariance_of`."""
+        """Compute the covariances of estimates of shape (m, K, n_terms); see `covariance_of`.
+
+        `is_valid`, of shape (m, K), tells which estimates are used.
+        """
         return cls(covariance_of(estimates, is_valid), is_valid.sum(axis=0) - 1.0)
 
 
@@ -108,6 +117,7 @@ class Effects:
         labels: dict[int, str],
         found_again: NDArray | None = None,
     ) -> None:
+        """Store the estimates; see the class for the arguments."""
         self._design = design
         self._estimate = estimate
         self._errors = errors
@@ -116,6 +126,7 @@ class Effects:
         self.terms = design.terms
         self.covariates = [str(name) for name in design.data]
         self.n_documents = len(design.matrix)
+        # each term alone: the rows of the identity matrix select them
         self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
 
     def __repr__(self) -> str:
@@ -152,7 +163,7 @@ class Effects:
             If a covariate or a value does not exist.
         """
         difference = self._mean_row(first, "first") - self._mean_row(second, "second")
-        return self._frame(difference[np.newaxis], {})
+        return self._frame(difference[np.newaxis], columns={})
 
     @checked
     def shares(self, at: str | Mapping[str, Any]) -> Any:
@@ -185,6 +196,7 @@ class Effects:
                 grid[name] = [values]
             elif not len(values):
                 raise BadParameter(f"at[{name!r}]", "a value or a list of values", values)
+        # all combinations of the values of the covariates
         points = [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
         rows = np.array([self._mean_row(point, "at") for point in points])
         columns = {name: [point[name] for point in points] for name in grid}
@@ -199,6 +211,7 @@ class Effects:
         column = self._design.data[covariate]
         is_category = hasattr(column, "cat")
         unique = column.cat.categories if is_category else column.unique()
+        # as values of Python
         levels = [level.item() if isinstance(level, np.generic) else level for level in unique]
         if is_category:
             return levels
@@ -209,18 +222,25 @@ class Effects:
         if column.dtype.kind in "iuf" and len(levels) > FEW_VALUES:
             # only values in the data, because a value between them is not a level of C(year)
             points = np.linspace(levels[0], levels[-1], POINTS)
+            # the number of the level that is nearest to each point
             nearest = np.abs(np.array(levels)[:, np.newaxis] - points).argmin(axis=0)
             return [levels[number] for number in np.unique(nearest)]
         return levels
 
     def _checked(self, at: Any, name: str) -> dict[str, Any]:
-        known = list(self._design.data)
-        if not isinstance(at, Mapping) or not at or not all(key in known for key in at):
-            raise BadParameter(name, f"a dict with values of some of the covariates {known}", at)
+        """Return values of covariates as a new dict; `name` is the name of the parameter `at`."""
+        covariates = list(self._design.data)
+        if not isinstance(at, Mapping) or not at or not all(key in covariates for key in at):
+            raise BadParameter(
+                name, f"a dict with values of some of the covariates {covariates}", at
+            )
         return dict(at)
 
     def _mean_row(self, at: Any, name: str) -> NDArray:
-        """Return the mean row of the matrix if all documents have these values."""
+        """Return the mean row of the matrix if all documents have the values in the dict `at`.
+
+        `name` is the name of the parameter in messages.
+        """
         data = self._design.data.copy()
         for covariate, value in self._checked(at, name).items():
             dtype = data[covariate].dtype
@@ -232,14 +252,19 @@ class Effects:
                 raise BadParameter(
                     f"{name}[{covariate!r}]", f"one of {self.values(covariate)}", value
                 )
-            # dtype object, so that texts such as "1" are not converted to numbers
+            # a column of dtype object keeps it, so that texts such as "1" do not become numbers
             data[covariate] = np.full(len(data), value, object) if dtype.kind == "O" else value
         return self._design.of(data).mean(axis=0)
 
     def _frame(self, rows: NDArray, columns: Mapping[str, list]) -> Any:
-        """Make a table of linear combinations of the estimates, for each topic."""
+        """Make a table of linear combinations of the estimates, for each topic.
+
+        `rows`, of shape (n_rows, n_terms), are their coefficients.  `columns` are further columns,
+        with a value for each of these rows.
+        """
         pandas = import_optional("pandas", "Effects")
-        estimate = self._estimate @ rows.T
+        estimate = self._estimate @ rows.T  # (K, n_rows)
+        # the variance of each combination, from each source of error
         variances = [
             np.maximum(np.einsum("np,kpq,nq->kn", rows, source.covariance, rows), 0.0)
             for source in self._errors
@@ -254,11 +279,13 @@ class Effects:
             freedom = total**2 / divisor
             error = np.sqrt(total)
             p_value = 2 * stats.t.sf(np.abs(estimate) / error, freedom)
+            # half the width of the interval; without error it is 0, and NaN remains NaN
             half = np.where(error > 0, stats.t.ppf(0.975, freedom) * error, error)
         n_topics, n_rows = estimate.shape
         frame = {
             "topic": np.repeat(list(self._labels), n_rows),
             "label": np.repeat(list(self._labels.values()), n_rows),
+            # lists, which are repeated for each topic
             **{name: values * n_topics for name, values in columns.items()},
             "estimate": estimate.ravel(),
             "std_error": error.ravel(),
@@ -275,7 +302,11 @@ class Effects:
 
 
 def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Design:
-    """Make the matrix of a regression, without documents with missing values, and check it."""
+    """Make the matrix of a regression, without documents with missing values, and check it.
+
+    `known` tells which documents contain words; only these are used.  `index` is the pandas index
+    of the documents, if they have one.
+    """
     if isinstance(formula, str):
         return _solvable(_of_formula(formula, data, known, index))
     if data is not None:
@@ -283,11 +314,12 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
     pandas = import_optional("pandas", "An effect")
     formula = in_order(formula, index, "formula")
     values = as_array(formula)
-    if values.ndim != 2 or values.dtype.kind not in "biuf":
+    if values.ndim != 2 or values.dtype.kind not in "biuf":  # truth values, ints or floats
         raise BadParameter("formula", _FORMULA, formula)
     names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
     frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])
     frame = _of_documents(frame, known, "formula")
+    # NaN is a missing value
     frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
     return _solvable(
         Design(
@@ -301,21 +333,35 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
 
 
 def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
+    """Make the matrix of a formula of the columns of `data`; see `design_of`."""
     pandas = import_optional("pandas", "An effect", "formulaic")
     formulaic = import_optional("formulaic", "A formula")
     if data is None:
         raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
+    if hasattr(data, "columns") and not hasattr(data, "iloc"):  # of polars or Arrow
+        names = getattr(data, "column_names", data.columns)
+        data = {name: list(column_of(data[name])) for name in names}
     if isinstance(data, Mapping):
         data = {name: in_order(column, index, f"data[{name!r}]") for name, column in data.items()}
+        data = {
+            name: column
+            if hasattr(column, "iloc") or not is_list(column_of(column))
+            else list(column_of(column))
+            for name, column in data.items()
+        }
     data = in_order(data, index, "data")
     try:
+        # the index now contains the numbers of documents
         frame = pandas.DataFrame(data).reset_index(drop=True)
     except ValueError as error:
         raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
     frame = _of_documents(frame, known, "data")
+    frame = frame.assign(**{name: plain_column(frame[name], pandas) for name in frame})
+    _warn_of_numbers(formula, frame)
     frame = frame.assign(**_numbers_of_dates(formula, frame, pandas))
 
     def read(frame: Any) -> Any:
+        """Return the matrix of the formula; an error becomes a BadParameter."""
         try:
             with np.errstate(invalid="ignore", divide="ignore"):  # for scale() of a constant
                 return formulaic.model_matrix(formula, frame, context={})
@@ -329,14 +375,15 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
                 f"The columns of 'data' are {[str(name) for name in data]}.",
             ) from None
 
-    # formulaic treats strings of pandas as numbers
-    frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
     first = read(frame)
     if not hasattr(first, "columns"):
         raise BadParameter("formula", "a formula without a left side, such as '~ party'", formula)
     # again, without rows with missing values: one of them makes all rows of scale and cr NaN
     frame = frame[[name for name in frame if str(name) in first.model_spec.required_variables]]
     frame = frame.dropna().copy()
+    for name in frame.select_dtypes(object):
+        if all(isinstance(value, bool | np.bool_) for value in frame[name]):
+            frame[name] = frame[name].astype(bool)
     for name in frame.select_dtypes("category"):
         frame[name] = frame[name].cat.remove_unused_categories()
     constant = [name for name in frame if len(frame) > 1 and _is_constant(frame[name])]
@@ -348,7 +395,7 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
             "These covariates are constant. Remove them.",
         )
     matrix = read(frame)
-    kept = matrix.index.to_numpy()
+    kept = matrix.index.to_numpy()  # the numbers of the documents in the regression
     return Design(
         matrix=matrix.to_numpy(np.float64),
         terms=list(matrix.columns),
@@ -358,19 +405,87 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     )
 
 
+def plain_column(column: Any, pandas: Any) -> Any:
+    """Return a column in a dtype of NumPy, or as a category of objects, for formulaic."""
+    dtype = column.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        # values of Python as objects
+        levels = pandas.Index(dtype.categories.tolist(), dtype=object)
+        return column.cat.rename_categories(levels) if len(levels) else column
+    is_numeric = pandas.api.types.is_numeric_dtype(dtype) and dtype.kind != "b"
+    if not isinstance(dtype, np.dtype) and is_numeric:  # numbers of pandas, which can be missing
+        are_ints = dtype.kind in "iu" and column.notna().all()
+        values = column.to_numpy(np.int64 if are_ints else np.float64, na_value=np.nan)
+        return pandas.Series(values, column.index)
+    if dtype.kind == "O" or not isinstance(dtype, np.dtype | pandas.DatetimeTZDtype):
+        column = column.astype(object).where(column.notna(), None)
+        known = column.dropna()
+        # a column of objects that are all numbers
+        kinds = Real | Decimal
+        if len(known) and all(isinstance(v, kinds) and not isinstance(v, bool) for v in known):
+            return column.astype(np.float64)
+    return column
+
+
+def numbers_in(column: Any, pandas: Any) -> tuple[Any, bool]:
+    """Read a column of texts as numbers, and say whether some were no plain numbers.
+
+    Marks of missing values become NaN.  A comma is read as that of decimal fractions, unless it may
+    separate thousands.  The result is None if a text is no number.
+    """
+    texts = column.where(column.notna(), "").astype(str).str.strip()
+    is_missing = texts.str.lower().isin(MISSING)
+    known = texts[~is_missing]
+    commas = known.str.contains(",").any()
+    # if all numbers are like 1,234, their commas may separate thousands: pandas cannot read them
+    if commas and not (known.str.fullmatch(THOUSANDS) & known.str.contains(",")).all():
+        known = known.str.replace(",", ".")
+    numbers = pandas.to_numeric(known, errors="coerce")
+    if not len(known) or numbers.isna().any():
+        return None, False
+    is_odd = bool(commas or (is_missing & (texts != "")).any())
+    return numbers.reindex(column.index), is_odd  # NaN for missing values
+
+
+def _in_formula(name: str, formula: str) -> bool:
+    """Whether a formula contains the name of a column as a whole word."""
+    return bool(re.search(rf"(?<![\w.]){re.escape(str(name))}(?![\w.])", formula))
+
+
+def _warn_of_numbers(formula: str, frame: Any) -> None:
+    """Warn about covariates that are numbers written as texts, which are categories."""
+    pandas = import_optional("pandas", "An effect")
+    for name in frame:
+        column = frame[name]
+        as_category = re.search(rf"\bC\(\s*{re.escape(str(name))}\b", formula)
+        if column.dtype.kind != "O" or as_category or not _in_formula(name, formula):
+            continue
+        known = column.dropna()
+        # few different texts are probably codes of categories
+        if known.nunique() <= FEW_VALUES or not all(isinstance(value, str) for value in known):
+            continue
+        if numbers_in(column, pandas)[0] is not None:
+            warn_user(
+                f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
+                "Each of them is a category. Convert them with pandas.to_numeric, or write "
+                f"C({name})."
+            )
+
+
 def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
     """Convert columns of dates in a formula to numbers of years, or to texts within C()."""
     columns = {}
     for name in frame:
+        # the name as a whole word
         pattern = rf"(?<![\w.]){re.escape(str(name))}(?![\w.])"
         if not re.search(pattern, formula) or not are_dates(frame[name]):
             continue
         times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
         if re.search(rf"\bC\(\s*{pattern}", formula):
-            column = times.dt.strftime("%Y-%m-%d")
+            column = times.dt.strftime("%Y-%m-%d").astype(object)
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
-            column = 1970 + days / 365.2425
+            column = 1970 + days / 365.2425  # the mean length of a year in days
             warn_user(
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
                 f"becomes 2020.5. Effects are per year. Use C({name}) to treat dates as categories."
@@ -389,7 +504,10 @@ def _is_constant(column: Any) -> bool:
 
 
 def _of_documents(frame: Any, known: NDArray, name: str) -> Any:
-    """Return the rows of documents that contain words."""
+    """Return the rows of documents that contain words, for which `known` is True.
+
+    `name` is the name of the parameter in messages.
+    """
     if len(frame) != len(known):
         raise BadParameter(
             name,
@@ -421,6 +539,7 @@ def _solvable(design: Design) -> Design:
     if not finite.all():
         raise BadParameter("formula", "a formula whose terms are finite", terms[~finite].tolist())
     lengths = np.sqrt((design.matrix**2).sum(axis=0))
+    # of the component of each column that is orthogonal to the columns before it
     orthogonal_lengths = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
     dependent = terms[orthogonal_lengths <= _DEPENDENT * lengths].tolist()
     if dependent:
@@ -439,11 +558,17 @@ def _solvable(design: Design) -> Design:
 def _pooled(
     draws: Iterable[NDArray], design: Design, clusters: Any
 ) -> tuple[NDArray, list[ErrorSource]]:
-    """Fit least squares to each draw of the shares, and pool the results by Rubin's rules."""
+    """Fit least squares to each draw of the shares, and pool the results by Rubin's rules.
+
+    A draw has the shape (n_kept, K).  `clusters` contains a number for each document, or is None.
+    Returned are the estimates, of shape (K, n_terms), and their sources of error.
+    """
     matrix = design.matrix
     n, n_terms = matrix.shape
     q, r = np.linalg.qr(matrix)
-    inverse = solve_triangular(r, np.eye(n_terms))
+    inverse = solve_triangular(r, np.eye(n_terms))  # of r
+    # the covariance of least squares is bread times the variance of the errors, or the sandwich
+    # bread @ meat @ bread, with which errors in the same cluster may depend on each other
     bread = inverse @ inverse.T
     membership = None
     freedom = float(n - n_terms)
@@ -452,7 +577,9 @@ def _pooled(
         n_clusters = int(numbers.max()) + 1
         if n_clusters < 2:
             raise BadParameter("clusters", "at least two clusters of documents", n_clusters)
+        # (n_clusters, n): products with it are sums over the documents of each cluster
         membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n, dtype=np.int64))))
+        # for few clusters, as in other software
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0
     estimates: list[NDArray] = []
@@ -464,11 +591,13 @@ def _pooled(
             variances = (residuals**2).sum(axis=0) / freedom
             covariance = variances[:, np.newaxis, np.newaxis] * bread
         else:
+            # of each term's column times the residuals, in each cluster: (n_terms, n_clusters, K)
             sums = np.stack(
                 [membership @ (residuals * column[:, np.newaxis]) for column in matrix.T]
             )
             meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
             covariance = bread @ meat @ bread
+        # not 0, so that no interval of shares that are the same in all documents divides by 0
         covariance = covariance + _ROUNDING**2 * bread
         estimates.append(estimate.T)
         sum_of_covariances = sum_of_covariances + covariance
@@ -540,13 +669,15 @@ def estimate_effects(
             "an array of shape (n_documents, n_topics) or (n_draws, n_documents, n_topics)",
             draws.shape if draws.size else shares,
         )
-    draws = draws.astype(np.float64).reshape(-1, *draws.shape[-2:])
+    draws = draws.astype(np.float64).reshape(-1, *draws.shape[-2:])  # one draw has a first axis too
     if not np.isfinite(draws).all():
         raise BadParameter("shares", "finite numbers", "NaN or infinity")
     _, n_documents, n_topics = draws.shape
-    design = design_of(formula, data, np.ones(n_documents, bool))
-    of_clusters = _clusters(clusters, n_documents, None, design)
-    estimate, errors = _pooled((draw[design.kept] for draw in draws), design, of_clusters)
+    # all documents are used, and they have no index
+    design = design_of(formula, data, known=np.ones(n_documents, bool))
+    cluster_numbers = _clusters(clusters, n_documents, index=None, design=design)
+    estimate, errors = _pooled((draw[design.kept] for draw in draws), design, cluster_numbers)
+    # topics have no labels but their numbers
     return Effects(design, estimate, errors, {k: str(k) for k in range(n_topics)})
 
 
@@ -569,21 +700,25 @@ def of_documents(
         if len(set(numbers)) < len(numbers):
             raise BadParameter("topics", "a list of different topics", topics)
     index = documents.index
-    design = design_of(formula, data, documents.lengths > 0, index)
-    of_clusters = _clusters(clusters, len(documents.lengths), index, design)
+    design = design_of(formula, data, known=documents.lengths > 0, index=index)
+    cluster_numbers = _clusters(clusters, len(documents.lengths), index, design)
     kept = design.kept
+    # the parameters of the Dirichlet posterior of each document's shares
     gamma = documents.shares[kept] * documents.concentration[kept, np.newaxis]
     rng = check_random_state(random_state)
 
     def draw() -> NDArray:
+        """Draw shares of topics from the posterior of each document."""
+        # gamma variables divided by their sum have a Dirichlet distribution
         sizes = rng.standard_gamma(gamma)
         return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
 
-    estimate, errors = _pooled((draw() for _ in range(n_draws)), design, of_clusters)
+    estimate, errors = _pooled((draw() for _ in range(n_draws)), design, cluster_numbers)
     refits = documents.refits
     found_again = None
     if refits is not None:
         found_again = refits.found_again[numbers]
+        # the estimates of each refit, by least squares
         inverse = np.linalg.pinv(design.matrix)
         of_refits = [(inverse @ shares[kept][:, numbers]).T for shares in refits.shares]
         errors.append(ErrorSource.between(np.array(of_refits), refits.found[:, numbers]))
@@ -591,7 +726,10 @@ def of_documents(
 
 
 def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
-    """Return the number of the cluster of each document in the regression."""
+    """Return the number of the cluster of each document in the regression; n documents in all.
+
+    `index` is the pandas index of the documents, if they have one.
+    """
     if clusters is None:
         return None
     pandas = import_optional("pandas", "An effect")
@@ -601,6 +739,7 @@ def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
     except TypeError:
         raise BadParameter("clusters", "names or numbers of clusters", clusters) from None
     numbers = numbers[design.kept]
+    # a missing value has the number -1; the loop raises for the first
     for document in design.kept[numbers < 0]:
         raise BadParameter(f"clusters[{document}]", "the name or number of a cluster", None)
     return numbers

@@ -37,14 +37,15 @@ def stem(word: str) -> str:
 
 
 def families_of(words: Iterable[str]) -> NDArray[np.intp]:
-    """Return the number of each word's family, which consists of all forms of the word."""
+    """Return the number of each word's family, which consists of all words with the same stem."""
     return np.unique([stem(word) for word in words], return_inverse=True)[1]
 
 
 def fold(topic: NDArray[np.float64], families: NDArray[np.intp]) -> NDArray[np.float64]:
     """Add the probabilities of the forms of each word to that of its most probable form."""
     order = np.argsort(-topic, kind="stable")
-    shown = order[np.unique(families[order], return_index=True)[1]]
+    # return_index gives the first, most probable word of each family, in the order of families
+    most_probable = order[np.unique(families[order], return_index=True)[1]]
     folded = np.zeros(len(topic))
-    folded[shown] = np.bincount(families, topic)
+    folded[most_probable] = np.bincount(families, topic)  # the sum of each family
     return folded

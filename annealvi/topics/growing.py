@@ -35,38 +35,47 @@ def first_candidates(vectorizer: Any, texts: list[str]) -> dict[str, int]:
 
 
 def candidates_of_fit(vocabulary: Vocabulary) -> dict[str, int]:
-    """Return the words that a fit excluded; too frequent words count as in all documents."""
-    times = {"max_df": vocabulary.n_documents, "min_df": 0, "max_features": 0}
-    of = vocabulary.dropped
-    return {word: n for reason, n in times.items() for word in of.get(reason, ())}
+    """Return the words that a fit excluded, with numbers of documents that contain them.
+
+    The numbers are not stored: too frequent words count as in all documents, others as in none.
+    """
+    n_containing = {"max_df": vocabulary.n_documents, "min_df": 0, "max_features": 0}
+    dropped = vocabulary.dropped  # words by reason
+    return {word: n for reason, n in n_containing.items() for word in dropped.get(reason, ())}
 
 
 def next_block(
     vectorizer: Any, vocabulary: Vocabulary, candidates: dict[str, int], texts: list[str]
 ) -> tuple[Any, Vocabulary, dict[str, int], sparse.csr_matrix]:
     """Count a block of texts; return the new vectorizer, vocabulary, candidates and counts."""
-    words = _words_of(vectorizer, texts)
+    words = _words_of(vectorizer, texts)  # of each text
     known = vectorizer.vocabulary_
     unknown = _unknown(words, known)
     candidates = dict(candidates)
     for word, n in unknown.items():
+        # pop, so that the latest words come last, where `_bounded` keeps them
         candidates[word] = candidates.pop(word, 0) + n
     n_before = vocabulary.n_documents
     n_documents = n_before + len(texts)
     limits = limits_of(vectorizer.get_params(deep=False), n_documents)
+    # only words of this block can now be in enough documents
     new = [word for word in unknown if limits["min_df"] <= candidates[word] <= limits["max_df"]]
-    new.sort(key=lambda word: (-candidates[word], word))
+    new.sort(key=lambda word: (-candidates[word], word))  # frequent words first
+    # as many as `max_features` leaves, or all
     new = new[: max(0, limits.get("max_features", len(known) + len(new)) - len(known))]
     if new:
-        both = np.array([*vocabulary.words, *new], dtype=object)
-        vectorizer = with_vocabulary(vectorizer, both)
-        vocabulary = replace(vocabulary, words=both)
+        all_words = np.array([*vocabulary.words, *new], dtype=object)
+        vectorizer = with_vocabulary(vectorizer, all_words)
+        vocabulary = replace(vocabulary, words=all_words)
     for word in new:
         del candidates[word]
+    # texts are words already, so the analyzer of this copy only makes lists of them
     X = sparse.csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
+    # mean number of counted words in a text; here the sum over all texts
     n_counted = None if vocabulary.n_counted is None else vocabulary.n_counted * n_before + X.sum()
-    taken_out = markup_in(texts if getattr(vectorizer, "clean", False) else ())
-    cleaned = Counter(vocabulary.cleaned) + taken_out
+    # how many items of each kind of markup were removed
+    removed_markup = markup_in(texts if getattr(vectorizer, "clean", False) else ())
+    cleaned = Counter(vocabulary.cleaned) + removed_markup
     vocabulary = replace(
         vocabulary,
         n_documents=n_documents,
@@ -81,29 +90,32 @@ def next_block(
 def with_dropped(vocabulary: Vocabulary, candidates: dict[str, int]) -> Vocabulary:
     """Return the vocabulary of a stream, with its candidates as excluded words by reason."""
     limits = vocabulary.limits
-    left: dict[str, list[str]] = {reason: [] for reason in limits}
+    words_by_reason: dict[str, list[str]] = {reason: [] for reason in limits}
+    # the most frequent first, because only the first words of each reason are stored
     for word, n in sorted(candidates.items(), key=lambda item: -item[1]):
+        # a word within `min_df` and `max_df` was excluded by `max_features`
         common = "max_features" if n <= limits["max_df"] and "max_features" in limits else "max_df"
-        left["min_df" if n < limits["min_df"] else common].append(word)
+        words_by_reason["min_df" if n < limits["min_df"] else common].append(word)
     return replace(
         vocabulary,
         dropped=vocabulary.dropped
-        | {reason: of_reason[:REMEMBERED] for reason, of_reason in left.items()},
+        | {reason: of_reason[:REMEMBERED] for reason, of_reason in words_by_reason.items()},
         n_dropped=vocabulary.n_dropped
-        | {reason: len(of_reason) for reason, of_reason in left.items()},
+        | {reason: len(of_reason) for reason, of_reason in words_by_reason.items()},
     )
 
 
 def _words_of(vectorizer: Any, texts: list[str]) -> list[list[str]]:
+    """Return the words of each text, as the vectorizer counts them."""
     return [*map(vectorizer.build_analyzer(), readable(vectorizer, texts))]
 
 
 def _unknown(words: list[list[str]], known: Mapping[str, int]) -> Counter[str]:
-    """Return the number of texts that contain each uncounted word."""
+    """Return the number of texts that contain each word that is not `known`."""
     return Counter(
         word
         for words_of_text in words
-        for word in dict.fromkeys(words_of_text)
+        for word in dict.fromkeys(words_of_text)  # each word once, in the order of the text
         if word not in known
     )
 
@@ -112,5 +124,6 @@ def _bounded(candidates: dict[str, int]) -> dict[str, int]:
     """Return the candidates, reduced to half of `MOST` if there are more than `MOST`."""
     if len(candidates) <= MOST:
         return candidates
+    # those in most documents; the sort is stable, so of equal words the latest
     kept = {*sorted(candidates, key=candidates.__getitem__)[-(MOST // 2) :]}
     return {word: n for word, n in candidates.items() if word in kept}

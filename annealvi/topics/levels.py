@@ -16,17 +16,20 @@ def levels(topics: Topics, n_topics: Any) -> Any:
     """Group the topics at several levels; see `TopicSummary.levels`."""
     pandas = import_optional("pandas", "TopicSummary.levels")
     K = len(topics.sizes)
-    counts = topics.components * topics.sizes[:, np.newaxis]
+    counts = topics.components * topics.sizes[:, np.newaxis]  # shares of all words
     table = pandas.DataFrame(index=pandas.RangeIndex(K, name="topic"))
     for n in sorted(different_ints(n_topics, "n_topics", "numbers of topics", 1, K)):
         groups = groups_of(counts, n)
+        # the number of the group of each topic
         number_of = {k: number for number, group in enumerate(groups) for k in group}
         sizes = np.array([topics.sizes[group].sum() for group in groups])
         words = np.array([counts[group].sum(axis=0) for group in groups])
+        # the groups as topics, only to make their labels
         merged = Topics(
             components=words / words.sum(axis=1, keepdims=True),
             sizes=sizes,
             words=topics.words,
+            # a group of a single topic has the label of the topic
             named={g: topics.labels[group[0]] for g, group in enumerate(groups) if len(group) == 1},
             support=None,
             similarity=topics.similarity,
@@ -35,6 +38,7 @@ def levels(topics: Topics, n_topics: Any) -> Any:
         )
         table[f"topic_{n}"] = table.index.map(number_of)
         table[f"label_{n}"] = [merged.labels[number] for number in table[f"topic_{n}"]]
+    # topics of the same group next to each other, the largest first
     order = [name for name in table if name.startswith("topic_")]
     table["share"] = topics.sizes
     table["label"] = list(topics.labels)

@@ -58,22 +58,26 @@ END_OF_QUOTE = re.compile(r"""\\(["'`])(?![A-Za-z{\\])""")
 
 def _with_accents(text: str) -> str:
     """Replace accents and letters in LaTeX's notation by the letters that they represent."""
+    # quotation marks that end a quote are escaped too, and such a text has no accents by this sign
     quotes = {match[1] for match in END_OF_QUOTE.finditer(text)}
 
-    def letter(match: re.Match[str]) -> str:
+    def accented_letter(match: re.Match[str]) -> str:
+        """Return the letter of a match of ACCENT, or the match unchanged if it is a quote."""
         plain = match["letter"]
+        # an accent in braces is no quotation mark
         is_quote = match["sign"] in quotes and not match["brace"] and match[0][0] != "{"
         composed = unicodedata.normalize("NFC", plain + COMBINING[match["sign"] or match["name"]])
-        begins = not match.string[: match.start()][-1:].isalpha()
-        return match[0] if len(composed) > 1 or (is_quote and begins) else composed
+        begins_word = not match.string[: match.start()][-1:].isalpha()
+        # Unicode has no letter with this accent if the composed form has two characters
+        return match[0] if len(composed) > 1 or (is_quote and begins_word) else composed
 
-    text = ACCENT.sub(letter, ESCAPED.sub("'", text))
+    text = ACCENT.sub(accented_letter, ESCAPED.sub("'", text))
     return LETTER.sub(lambda match: LETTERS[match[1]], text)
 
 
 def cleaned(text: str) -> str:
     """Remove the markup of a text; entities are replaced by the letters that they represent."""
-    for _ in range(MOST_TIMES):
+    for _ in range(MOST_TIMES):  # decoded entities may be tags or entities
         before = text
         text = text.replace("<![CDATA[", " ").replace("]]>", " ")
         if "<" in text:
@@ -88,7 +92,10 @@ def cleaned(text: str) -> str:
 
 
 def _space(tag: re.Match[str]) -> str:
-    """Return what stays in the place of a tag: nothing if the tag can occur within a word."""
+    """Return what stays in the place of a tag: nothing if the tag can occur within a word.
+
+    The groups `start` and `end` of TAG contain the name of an opening or a closing tag.
+    """
     return "" if (tag["start"] or tag["end"] or "").lower() in WITHIN else " "
 
 
@@ -98,5 +105,6 @@ def markup_in(texts: Iterable[str]) -> Counter[str]:
     for text in texts:
         if "<" in text:
             n_removed["tags"] += sum(1 for form in (HIDDEN, TAG) for _ in form.finditer(text))
+        # the name of the group that matched
         n_removed.update(str(match.lastgroup) for match in MARKUP.finditer(text))
-    return +n_removed
+    return +n_removed  # without kinds that do not occur

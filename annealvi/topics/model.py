@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from numbers import Integral, Real
@@ -58,7 +58,6 @@ from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.source import lda_in, number_of_topics
 from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.vectorizer import (
-    LANGUAGES,
     TopicVectorizer,
     Vocabulary,
     blocks_of,
@@ -68,6 +67,7 @@ from annealvi.topics.vectorizer import (
     count_words,
     different_ints,
     is_list,
+    naming_text,
     of_each,
     of_words,
     readable,
@@ -91,6 +91,7 @@ STATE = Schema(
         dropped=Named(Listed(Text())),
         n_dropped=Named(Integer()),
         cleaned=Optional(Named(Integer())),
+        languages=Optional(Named(Number(0.0, 1.0))),
     ),
     candidates=Optional(Named(Integer())),
     seeds=Listed(Text()),
@@ -115,7 +116,10 @@ DEFAULTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
-    return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, check_texts(texts))))
+    """Count the words of texts with a fitted vectorizer."""
+    texts = check_texts(texts)
+    with naming_text(vectorizer, texts):
+        return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, texts)))
 
 
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
@@ -184,9 +188,10 @@ class TopicModel(
         its occurrences in the texts.  Rare and frequent seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
         Words to exclude, unless `vectorizer` has its own stop words.  ``"english"`` means the list
-        of scikit-learn.  The name of another language, such as ``"german"``, means its list in the
-        package stop-words (``pip install stop-words``).  The error for an unknown name lists all
-        languages.  Saved models contain the stop words.
+        of scikit-learn.  The name or the code of another language, such as ``"german"`` or
+        ``"de"``, means its list in the package stop-words (``pip install stop-words``).  For texts
+        in several languages, write commas between them: ``"english,german"``.  The error for an
+        unknown name lists all languages.  Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
     single_topic : bool, default=True
@@ -259,7 +264,7 @@ class TopicModel(
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
         "seed_words": "no_validation",  # check_seeds checks it
-        "stop_words": [StrOptions(set(LANGUAGES)), "array-like", None],
+        "stop_words": [str, "array-like", None],  # with_stop_words checks it
         "random_state": ["random_state"],
         "single_topic": ["boolean"],
     }
@@ -402,7 +407,7 @@ class TopicModel(
                 "word counts of at least two documents, not all 0",
                 f"{counts.shape[0]} documents with {counts.sum():.0f} words",
             )
-        n_words = len(words) if is_list(words) and hasattr(words, "__len__") else None
+        n_words = len(words) if isinstance(words, Sized) and is_list(words) else None
         if n_words == counts.shape[0] != counts.shape[1]:
             raise BadParameter(
                 "words",
@@ -467,12 +472,14 @@ class TopicModel(
         """
         with writing(self):
             for block in blocks_of(documents):
+                # they belong to the topics so far
                 for name in OF_TOPICS:
                     self.__dict__.pop(name, None)
                 if self.__sklearn_is_fitted__():
                     self._go_on(block)
                 else:
                     attributes, X = self._begin(check_texts(block, min_documents=2), stream=True)
+                    # words of this block that later blocks may add
                     vectorizer = attributes["vectorizer_"]
                     if growing.grows(vectorizer, attributes["_vocabulary"]):
                         attributes["_candidates"] = growing.first_candidates(vectorizer, block)
@@ -526,7 +533,8 @@ class TopicModel(
             lda=clone(lda),
             stop_words=None,
         )
-        vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, 0))
+        # a CountVectorizer does not store which words it excluded
+        vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, n_documents=0))
         fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
         model.__dict__.update(fitted, seed_topics_={}, topic_labels_={})
         return model
@@ -748,6 +756,7 @@ class TopicModel(
                 f"a dict of names to topic numbers from 0 to {n_topics - 1}",
                 seed_topics,
             )
+        # a copy of all attributes but those of the old topics
         model = shallow(self)
         for name in OF_TOPICS:
             model.__dict__.pop(name, None)
@@ -791,11 +800,13 @@ class TopicModel(
             n_topics = number_of_topics(self.lda_)
             if not isinstance(labels, Mapping):
                 labels = dict(enumerate(of_each(labels, n_topics, "labels", "topic")))
-            topics = different_ints(list(labels), "labels", "the topics", 0, n_topics - 1)
+            topics = different_ints(
+                list(labels), "labels", "the topics", lower=0, upper=n_topics - 1
+            )
             all_labels = self.topic_labels_ | dict(zip(topics, labels.values(), strict=True))
             seeded = {topic: name for name, topic in self.seed_topics_.items()}
-            check_labels(seeded | all_labels)
-            with changing(self):
+            check_labels(seeded | all_labels)  # a topic with seed words is labelled by their name
+            with changing(self):  # no other thread reads in between
                 self.topic_labels_ = {topic: str(name) for topic, name in all_labels.items()}
         return self
 
@@ -809,7 +820,7 @@ class TopicModel(
                 f"A model whose vectorizer has input={vectorizer.input!r} cannot be saved, because "
                 "a loaded model reads only texts, not files. Fit the model with input='content'."
             )
-        functions = has_function(vectorizer)
+        functions = has_function(vectorizer)  # which a file cannot contain
         return STATE.dump(
             {
                 "vectorizer": None if functions else parameter_tree(vectorizer, "vectorizer_"),
@@ -887,6 +898,7 @@ class TopicModel(
 
     @property
     def vocabulary_(self) -> Vocabulary:
+        # words of a stream that do not occur in enough texts yet; None without a stream
         left = vars(self).get("_candidates")
         return self._vocabulary if left is None else growing.with_dropped(self._vocabulary, left)
 
@@ -909,10 +921,10 @@ class TopicModel(
 
     def __copy__(self) -> Self:
         """Return a copy that can be fitted further without changing this model."""
-        copied = shallow(self)
-        if copied.__sklearn_is_fitted__():
-            copied.lda_ = copy.copy(copied.lda_)
-        return copied
+        model = shallow(self)
+        if model.__sklearn_is_fitted__():
+            model.lda_ = copy.copy(model.lda_)
+        return model
 
     # ----------------------------------------------------------------- details
 
@@ -923,32 +935,36 @@ class TopicModel(
             return self.vectorizer_, self.lda_
 
     def _classifier(self) -> Any:
-        """Return the model that assigns a single topic to each document."""
+        """Return the model that predicts the topic of a document: the mixture, or the topics."""
         return vars(self).get("mixture_", self.lda_)
 
     def _new_vectorizer(self) -> Any:
+        """Return an unfitted copy of the vectorizer, or a default one, with stop words."""
         vectorizer = TopicVectorizer() if self.vectorizer is None else copied(self.vectorizer)
         return with_stop_words(vectorizer, self.stop_words)
 
     def _fit(
         self, documents: Any, y: Any, resume: Any = None, words: NDArray | None = None
     ) -> tuple[TemperedLDA, sparse.csr_matrix]:
-        with writing(self):
+        """Fit the model to texts, or to counts of `words`; return the topics and the counts."""
+        with writing(self):  # one thread at a time
             if words is None:
                 documents = check_texts(documents, min_documents=2)
             attributes, X = self._begin(documents, words)
             lda = attributes["lda_"]
             if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
 
-                def so_far() -> dict[str, Any]:
-                    now = copy.copy(lda)
-                    self._restore_parameters(now)
-                    return {**attributes, "lda_": now}
+                def fitted_so_far() -> dict[str, Any]:
+                    """Return the attributes of a model with the topics of the present step."""
+                    lda_so_far = copy.copy(lda)
+                    self._restore_parameters(lda_so_far)
+                    return {**attributes, "lda_": lda_so_far}
 
-                tasks = Tasks(self, self._init_callback_context, documents, y, so_far)
+                tasks = Tasks(self, self._init_callback_context, documents, y, fitted_so_far)
                 lda.set_params(callback=[*as_list(lda.callback), tasks])
 
             def learn() -> None:
+                """Fit the topics and, if each document has a single topic, the mixture."""
                 lda.fit(X, resume=resume)
                 if self.single_topic:
                     attributes["mixture_"] = _clusters_of(lda, X)
@@ -981,6 +997,11 @@ class TopicModel(
             raise BadParameter(
                 "n_topics", f"at most the number of words, {n_words}", K, vocabulary.note()
             )
+        if X.shape[0] < K:
+            warn_user(
+                f"There are more topics than documents: {K:,} topics for {X.shape[0]:,} documents. "
+                "Use fewer topics. As a rule of thumb, have at least 20 documents per topic."
+            )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # not the copies that `clone` makes: the user looks at the original callbacks
         lda.set_params(callback=None if self.lda is None else self.lda.callback)
@@ -1001,15 +1022,15 @@ class TopicModel(
         return {**attributes, "_vocabulary": vocabulary}, X
 
     def _show(self, attributes: dict[str, Any], fit: Callable[[], Any]) -> None:
-        """Fit topics, and set the attributes even if an interrupt ends the fit."""
+        """Fit topics by `fit`, and set the attributes even if an interrupt ends the fit."""
         try:
             fit()
         finally:
             self._restore_parameters(attributes["lda_"])
             if attributes["lda_"].__sklearn_is_fitted__():
-                if "choice_" in attributes:
+                if "choice_" in attributes:  # compares these topics with those of its runs
                     attributes |= matched(attributes["choice_"], attributes["lda_"].components_)
-                with changing(self):
+                with changing(self):  # no other thread reads in between
                     for name in OF_BEFORE:
                         self.__dict__.pop(name, None)
                     self.__dict__.update(attributes)
@@ -1018,11 +1039,12 @@ class TopicModel(
         """Learn from one more block of a stream, and add its new words."""
         vectorizer = self.vectorizer_
         vocabulary = self._vocabulary
-        if not growing.grows(vectorizer, vocabulary):
+        if not growing.grows(vectorizer, vocabulary):  # no words are added
             X = _counts(vectorizer, texts)
             warn_of_empty(X, NOTHING_LEARNED)
             self.lda_.partial_fit(X)
             return
+        # words that may be added; after a `fit`, those that it excluded
         before = vars(self).get("_candidates")
         before = growing.candidates_of_fit(vocabulary) if before is None else before
         vectorizer, after, candidates, X = growing.next_block(vectorizer, vocabulary, before, texts)

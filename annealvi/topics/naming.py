@@ -32,8 +32,10 @@ def prompt(summary: Any, n_words: int, n_documents: int) -> str:
         lines.append(f"Topic {k} ({summary.topic_shares[k]:.1%} of all words)")
         lines.append("words: " + ", ".join(summary.words(k, n_words)))
         for _, row in summary.documents(k, n_documents).iterrows() if n_documents else ():
-            shown = [" ".join(row[name].split()) for name in ("title", "text") if name in row]
-            text = ". ".join(shown)[:LENGTH].replace("<", "(").replace(">", ")")
+            # on one line each; the title or the text may be unknown
+            texts = [" ".join(row[name].split()) for name in ("title", "text") if name in row]
+            # without < and >, so that no text can end its <document>
+            text = ". ".join(texts)[:LENGTH].replace("<", "(").replace(">", ")")
             if text:
                 lines.append(f"<document>{text}</document>")
         lines.append("")
@@ -45,6 +47,7 @@ def read_answer(answer: str) -> dict[int, str]:
     start = answer.find("{")
     end = answer.rfind("}")
     try:
+        # without an object labels is None, and the next line raises AttributeError
         labels = json.loads(answer[start : end + 1]) if start >= 0 else None
         return {int(topic): label for topic, label in labels.items()}
     except (ValueError, AttributeError) as error:

@@ -42,10 +42,15 @@ _REFERENCES = {
     "Mandt et al. 2016": "S. Mandt, J. McInerney, F. Abrol, R. Ranganath, D. Blei. Variational "
     "tempering. AISTATS, 2016.",
     "Minka 2000": "T. Minka. Estimating a Dirichlet distribution. Technical report, 2000.",
+    "Nigam et al. 2000": "K. Nigam, A. McCallum, S. Thrun, T. Mitchell. Text classification from "
+    "labeled and unlabeled documents using EM. Machine Learning 39, 2000.",
     "annealvi": f"The annealvi developers. annealvi: annealed and tempered variational inference. "
     f"Version {__version__}.",
 }
 
+
+#: The model of TemperedMultinomialMixture, in words.
+MIXTURE = "a mixture of multinomials (Nigam et al. 2000)"
 
 # ------------------------------------------------------------------------------ tables
 
@@ -88,11 +93,13 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
         raise BadParameter("path", "a str or a path", path) from None
     if Path(name).suffix not in (".csv", ".tex"):
         raise BadParameter("path", "a file that ends in .csv or .tex", name)
+    # columns for the index, unless it contains only row numbers
     levels = ["" if level is None else level for level in frame.index.names]
     if any(levels) or not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names=levels, allow_duplicates=True)
-    csv = Path(name).suffix == ".csv"
-    text = frame.to_csv(index=False, lineterminator="\n") if csv else _latex(frame)
+    is_csv = Path(name).suffix == ".csv"
+    text = frame.to_csv(index=False, lineterminator="\n") if is_csv else _latex(frame)
+    # the file is replaced only when the new one is complete; a link stays a link
     with replacing(Path(os.path.realpath(name))) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
 
@@ -107,14 +114,16 @@ def _latex(frame: Any) -> str:
         numeric = column.dtype.kind in "iufb"
         if numeric and np.abs(column.dropna().to_numpy(np.float64)).max(initial=0) < 1:
             decimals = 3
-        values = column.astype(object).where(column.notna(), None)
+        values = column.astype(object).where(column.notna(), None)  # None for missing values
         cells = [_cell(value, decimals) for value in values]
         columns.append(cells)
         if numeric:
             alignment += "r"
         else:
+            # lines of long texts are broken
             alignment += _WIDE if max(map(len, cells), default=0) > _LONG else "l"
     head = " & ".join(_escaped(name) for name in frame.columns)
+    # columns become rows
     rows = [" & ".join(row) + r" \\" for row in zip(*columns, strict=True)]
     lines = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head + r" \\", r"\midrule"]
     return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
@@ -130,6 +139,7 @@ def _cell(value: Any, decimals: int) -> str:
         return _escaped(value)
     text = f"{value:,.{decimals}f}"
     # math mode, so that LaTeX prints a minus sign instead of a hyphen
+    # in which a comma needs braces, or a space follows it
     return f"${text.replace(',', '{,}')}$" if float(value) < 0 else text
 
 
@@ -148,11 +158,19 @@ def methods(
     """Write a paragraph on how the topics were found; see `TopicSummary.methods`."""
     facts = topics.facts
     n_topics, n_features = topics.components.shape
-    is_lda = "priors" in facts
-    name = "latent Dirichlet allocation (Blei et al. 2003)" if is_lda else facts["kind"]
+    is_lda = "priors" in facts  # other models have only a few facts
+    name = facts["kind"]
+    if is_lda:
+        name = "latent Dirichlet allocation (Blei et al. 2003)"
+    elif "mixture" in facts:
+        name = MIXTURE
     sentences = [f"The model is {name} with {n_topics} topics over {n_features:,} words."]
     if is_lda:
         sentences += _vocabulary(facts) + _fitted(facts)
+    if "mixture" in facts:
+        if is_lda:
+            sentences.append(f"Each document was assigned to one topic by {MIXTURE}.")
+        sentences += _mixed(facts["mixture"])
     n_words = float(documents.lengths.sum())
     n_known = int((documents.lengths > 0).sum())
     sentences.append(
@@ -166,11 +184,13 @@ def methods(
         f"{checksum}."
     )
     text = " ".join(sentences)
+    # the names of cited references are in the text
     cited = [reference for name, reference in _REFERENCES.items() if name in text]
     return "\n".join([text, "", *cited, ""])
 
 
 def _vocabulary(facts: dict[str, Any]) -> list[str]:
+    """Describe the words that were counted, the choice of the number of topics, and seed words."""
     sentences = []
     vocabulary = facts["vocabulary"]
     if vocabulary is not None:
@@ -180,6 +200,7 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
             "max_df": "in more than {:,} documents",
             "max_features": "rarer than the {:,} most frequent",
         }
+        # for each limit that excluded words, their number and the limit
         left_out = [
             f"{n_dropped[limit]:,} {text.format(vocabulary.limits.get(limit, 0))}"
             for limit, text in texts.items()
@@ -188,7 +209,13 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
         if left_out:
             sentences.append(f"These words were excluded: {_joined(left_out)}.")
         if n_dropped.get("stop_words"):
-            sentences.append(f"{n_dropped['stop_words']:,} stop words were excluded.")
+            sentences.append(
+                f"{n_dropped['stop_words']:,} stop words were excluded, which are on "
+                f"{_stop_list(facts.get('stop_words'))}."
+            )
+        if vocabulary.cleaned:
+            removed = [f"{what} ({n:,})" for what, n in vocabulary.cleaned.items()]
+            sentences.append(f"The texts were cleaned: {_joined(removed)} were removed.")
         sentences.append(f"The vocabulary was learned from {vocabulary.n_documents:,} documents.")
     choice = facts["choice"]
     if choice is not None:
@@ -204,7 +231,7 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
 
 def _fitted(facts: dict[str, Any]) -> list[str]:
     """Describe the priors and, if the topics are those of a single fit, how it was made."""
-    settings = facts.get("settings", {})
+    settings = facts.get("settings", {})  # empty if the topics are not those of a single fit
     doc_topic_prior, topic_word_prior = facts["priors"]
     sentences = [
         _prior("the topics of a document", doc_topic_prior, settings.get("doc_topic_prior")),
@@ -226,17 +253,39 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
         sentences.append(f"The topics of {n_runs} runs were merged into one fit.")
     elif n_runs > 1:
         sentences.append(f"The best of {n_runs} runs was kept.")
-    seed = facts["seed"]
-    if isinstance(seed, int | np.integer):
-        sentences.append(f"The random seed was {seed}.")
-    else:
-        sentences.append("No random seed was set.")
+    sentences.append(_seed(facts["seed"]))
     return sentences
+
+
+def _mixed(facts: dict[str, Any]) -> list[str]:
+    """Describe the priors of a mixture of multinomials, and how it was fitted."""
+    weight_prior, word_prior = facts["priors"]
+    return [
+        f"The priors of the mixture add {weight_prior:.3g} to the number of documents of a topic, "
+        f"and {word_prior:.3g} to the count of each word in a topic.",
+        f"The mixture was fitted by variational inference{_temperature(facts)}.",
+        _seed(facts["seed"]),
+    ]
+
+
+def _seed(random_state: Any) -> str:
+    if isinstance(random_state, int | np.integer):
+        return f"The random seed was {random_state}."
+    return "No random seed was set."
+
+
+def _stop_list(stop_words: Any) -> str:
+    """Name a list of stop words."""
+    if not isinstance(stop_words, str):
+        return "a list that was passed"
+    if stop_words == "english":
+        return "the English list of scikit-learn, without words such as system and interest"
+    return f"the {stop_words.title()} list of the Python package stop-words"
 
 
 def _prior(whose: str, prior: Any, setting: Any) -> str:
     """Describe a prior, which was learned if its setting is a text."""
-    values = np.asarray(prior, dtype=float)
+    values = np.asarray(prior, dtype=float)  # one or several numbers
     size = f"{values.min():.3g}"
     if np.any(values != values.flat[0]):
         size += f" to {values.max():.3g}"
@@ -246,24 +295,26 @@ def _prior(whose: str, prior: Any, setting: Any) -> str:
 
 
 def _temperature(facts: dict[str, Any]) -> str:
-    path = facts["path"]
+    """Describe the temperatures of a fit, as the end of a sentence; empty if T was 1."""
+    path = facts["path"]  # the temperature of each step
     temperature = facts["settings"]["temperature"]
     kind = temperature if isinstance(temperature, str) else type(temperature).__name__
-    first = float(path.max())
+    highest = float(path.max())
     last = float(path[-1])
     if kind.lower() in ("variational", "localvariational", "local"):
         return " with a temperature learned from the data (Mandt et al. 2016)"
-    if first == last:
+    if highest == last:
         return "" if last == 1 else f" at the temperature {last:.3g} (Mandt et al. 2016)"
     if kind not in ("Annealed", "annealed"):
-        return f" with temperatures between {first:.3g} and {path.min():.3g} ({kind})"
+        return f" with temperatures between {highest:.3g} and {path.min():.3g} ({kind})"
     source = "Mandt et al. 2016"
     if getattr(temperature, "form", "") == "posterior":
         source = "Abrol et al. 2014"
-    return f", annealed from the temperature {first:.3g} to {last:.3g} ({source})"
+    return f", annealed from the temperature {highest:.3g} to {last:.3g} ({source})"
 
 
 def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -> list[str]:
+    """Describe measures of the topics; `support` and `refits` are those of a TopicSummary."""
     sentences = []
     if np.isfinite(quality["coherence"]):
         sentences.append(
@@ -280,7 +331,7 @@ def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -
         cosine = quality["stability"]
         sentences.append(f"The mean cosine between matched topics of two fits is {cosine:.2f}.")
     if support is not None:
-        n_found = int((support >= 0.5).sum())
+        n_found = int((support >= 0.5).sum())  # support is the share of runs that found a topic
         sentences.append(f"At least half of the runs found {n_found} of the {len(support)} topics.")
     if refits is not None:
         n_refits, n_topics = refits.similarity.shape
@@ -295,4 +346,5 @@ def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -
 
 
 def _joined(names: list[str]) -> str:
+    """Join names by commas, and the last by "and"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

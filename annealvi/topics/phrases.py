@@ -35,6 +35,7 @@ def find_phrases(
         counts.update(words)
         pairs.update(pair for pair in pairwise(words) if stop_words.isdisjoint(pair))
     n_words = sum(counts.values())
+    # log [p(ab) / (p(a) p(b))] >= LEAST_NPMI * -log p(ab)
     collocations = {
         pair
         for pair, n in pairs.items()
@@ -42,6 +43,7 @@ def find_phrases(
         and np.log(n * n_words / (counts[pair[0]] * counts[pair[1]]))
         >= -LEAST_NPMI * np.log(n / n_words)
     }
+    # the number of texts that contain each run
     frequency = Counter(run for words in texts() for run in set(_runs(words, collocations)))
     return {run for run, n in frequency.items() if max(min_df, LEAST_COUNT) <= n <= max_df}
 
@@ -51,7 +53,7 @@ def _runs(words: list[str], collocations: set[tuple[str, str]]) -> Iterator[str]
     run: list[str] = []
     for first, second in pairwise(words):
         if (first, second) in collocations:
-            run = [*(run or [first]), second]
+            run = [*(run or [first]), second]  # a new run begins with both words
         elif run:
             yield " ".join(run)
             run = []
@@ -64,7 +66,7 @@ def lengths_of(phrases: Iterable[str]) -> dict[str, list[int]]:
     lengths: dict[str, set[int]] = {}
     for phrase in phrases:
         lengths.setdefault(phrase.partition(" ")[0], set()).add(1 + phrase.count(" "))
-    return {first: sorted(several, reverse=True) for first, several in lengths.items()}
+    return {word: sorted(n_words, reverse=True) for word, n_words in lengths.items()}
 
 
 def join_phrases(
@@ -74,11 +76,15 @@ def join_phrases(
     phrases: Collection[str],
     lengths: dict[str, list[int]],
 ) -> list[str]:
-    """Split a text into words, and join those of phrases, the longest phrase first."""
+    """Split a text into words, and join those of phrases, the longest phrase first.
+
+    `lengths` is what `lengths_of` returns for the phrases.
+    """
     words = tokenize(text)
     joined = []
     start = 0
     while start < len(words):
+        # the runs from here that may be phrases, and the word alone, which always is possible
         options = (words[start : start + length] for length in [*lengths.get(words[start], ()), 1])
         phrase = next(run for run in options if len(run) == 1 or " ".join(run) in phrases)
         joined.append(" ".join(phrase))

@@ -61,7 +61,8 @@ class TopicDocument:
 def document(summary: Any, number: int) -> TopicDocument:
     """Return a document with its topics; see `TopicSummary.document`."""
     row = summary.counts[[number]]
-    columns = row.indices
+    columns = row.indices  # the words of the document
+    # p(k | d) p(w | k), with a row for each word
     joint = summary.shares[number] * summary.topics[:, columns].T
     # a word that no topic of the document contains has the shares of the document
     joint[joint.sum(axis=1) == 0] = summary.shares[number]
@@ -80,12 +81,15 @@ def document(summary: Any, number: int) -> TopicDocument:
 def write_mallet_state(summary: Any, path: str | os.PathLike, random_state: Any) -> None:
     """Write a state of MALLET; see `TopicSummary.write_mallet_state`."""
     n_documents, n_topics = summary.shares.shape
-    check_whole(summary.counts, "write_mallet_state")
+    check_whole(summary.counts, "write_mallet_state")  # counts are integers
     rng = check_random_state(random_state)
+    # the sum of the prior of shares, or 1 if the model has no prior
     prior = float((summary.concentration - summary.lengths)[0]) or 1.0
     alpha, eta = summary.facts.get("priors", (prior / n_topics, 0.01))
     alphas = " ".join(f"{value:.17g}" for value in np.broadcast_to(alpha, n_topics))
+    # fields are separated by spaces, so names must not contain any
     names = ["_".join(word.split()) or "_" for word in summary.feature_names.tolist()]
+    # the file is replaced only when the new one is complete
     with replacing(Path(path)) as partial:
         opener = gzip.open if os.fspath(path).endswith(".gz") else open
         with opener(partial, "wt", encoding="utf-8", errors="replace", newline="\n") as file:
@@ -94,9 +98,11 @@ def write_mallet_state(summary: Any, path: str | os.PathLike, random_state: Any)
             for number in range(n_documents):
                 read = document(summary, number)
                 columns = summary.counts[[number]].indices
+                # the row of each token's word in `responsibilities`
                 tokens = np.repeat(
                     np.arange(len(columns), dtype=np.intp), read.counts.astype(np.int64)
                 )
+                # a topic is the number of cumulative probabilities below a uniform number
                 limits = read.responsibilities.cumsum(axis=1)[tokens, :-1]
                 topics = (limits < rng.random_sample((len(tokens), 1))).sum(axis=1)
                 source = "NA" if read.title is None else "_".join(read.title.split()) or "NA"

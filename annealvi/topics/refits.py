@@ -133,8 +133,9 @@ def refit(
     X = check_words(lda, counts_of(model, documents, "documents"), "refit")
     check_counts(X)
     rng = check_random_state(seed_of(lda) if random_state is None else random_state)
-    # all random numbers are drawn before the first fit, so that the order of fits has no influence
-    drawn = [
+    # all random numbers are drawn before the first fit, so that the order of fits has no influence:
+    # for each refit the rows of a bootstrap sample, and a seed
+    samples = [
         (np.sort(rng.randint(X.shape[0], size=X.shape[0])), int(rng.randint(2**31 - 1)))
         for _ in range(int(n))
     ]
@@ -143,16 +144,20 @@ def refit(
     run = Parallel(n_jobs=n_jobs, prefer="threads", verbose=int(verbose))
     with warnings.catch_warnings():  # the original fit has already warned if it was short
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fits = run(delayed(_one)(lda, X, rows, seed) for rows, seed in drawn)
+        fits = run(delayed(_one)(lda, X, rows, seed) for rows, seed in samples)
     similarity, shares = zip(*fits, strict=True)
     return Refits(np.array(similarity), np.array(shares), topic_checksum(lda))
 
 
 def _one(lda: TemperedLDA, X: Any, rows: NDArray, seed: int) -> tuple[NDArray, NDArray]:
-    """Make a refit; return the cosines of its topics and their shares in all documents."""
+    """Make a refit to these rows of X, with one thread; return its topics matched to those of lda.
+
+    Returned are the cosines of the matches, and the shares of the matches in all documents.
+    """
     fit = unwatched(lda, n_components=number_of_topics(lda), random_state=seed, n_jobs=1)
     if not isinstance(lda.init, str):
         fit.set_params(init="auto")  # with an array, all refits would find the same topics
     fit.fit(X[rows])
+    # the match of each topic, in the order of the topics of lda
     _, columns, similarity = pairs(lda.components_, fit.components_)
     return similarity, fit.transform(X)[:, columns].astype(np.float32)

@@ -27,7 +27,10 @@ ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit'
 
 
 def check_seeds(seed_words: Any, n_topics: int | None, vectorizer: Any) -> dict[str, list[str]]:
-    """Check seed words, and preprocess them as the vectorizer does, for example to lower case."""
+    """Check seed words, and preprocess them as the vectorizer does, for example to lower case.
+
+    `n_topics` is None if the number of topics is not known yet.
+    """
     if seed_words is None:
         return {}
     if not isinstance(seed_words, Mapping):
@@ -36,13 +39,15 @@ def check_seeds(seed_words: Any, n_topics: int | None, vectorizer: Any) -> dict[
         raise BadParameter(
             "seed_words", (f"a dict of at most n_topics={n_topics} topics"), len(seed_words)
         )
-    write = vectorizer.build_preprocessor() if hasattr(vectorizer, "build_preprocessor") else str
+    # a vectorizer of the user may lack this method; str leaves a word unchanged
+    has_preprocessor = hasattr(vectorizer, "build_preprocessor")
+    preprocess = vectorizer.build_preprocessor() if has_preprocessor else str
     checked = {}
     for name, words_of_topic in seed_words.items():
         words = list(words_of_topic) if is_list(words_of_topic) else []
         if not words or not all(isinstance(word, str) for word in [name, *words]):
             raise BadParameter("seed_words", ALLOWED, {name: words_of_topic})
-        checked[name] = [write(word) for word in words]
+        checked[name] = [preprocess(word) for word in words]
     return checked
 
 
@@ -55,16 +60,17 @@ def plant_seeds(
 ) -> None:
     """Set the prior and the initial topics of a TemperedLDA for seed words.
 
+    `X` contains counts of the `words`; `n_each` is how many documents each of its rows stands for.
     The initial topics are not set if the user has set `init`, or asks for several runs (`n_init`).
     """
     columns = {word: column for column, word in enumerate(words.tolist())}
     K = int(lda.n_components)
-    base = lda.topic_word_prior
-    if base is None:
-        base = 1.0 / K if lda.preset == "sklearn" else usual_prior(K)
-    lda.set_params(topic_word_prior=seeded_prior(seed_words, columns, X, base, K, n_each))
-    one = is_open(lda.n_init) or lda.n_init == 1  # several runs must start differently
-    if one and isinstance(lda.init, str) and lda.init == "auto":
+    prior = lda.topic_word_prior
+    if prior is None:  # the default of the fit
+        prior = 1.0 / K if lda.preset == "sklearn" else usual_prior(K)
+    lda.set_params(topic_word_prior=seeded_prior(seed_words, columns, X, prior, K, n_each))
+    is_single_run = is_open(lda.n_init) or lda.n_init == 1  # several runs must start differently
+    if is_single_run and isinstance(lda.init, str) and lda.init == "auto":
         lda.set_params(init=seeded_start(seed_words, columns, X, K, lda.random_state))
 
 
@@ -94,6 +100,7 @@ def seeded_prior(
     missing: list[str] = []
     for topic, (name, words) in enumerate(seed_words.items()):
         known = {columns[word] for word in words if word in columns}
+        # words that occur; other words would not be affected
         seed_columns = sorted(column for column in known if counts[column])
         if not seed_columns:
             raise BadParameter(
@@ -127,14 +134,16 @@ def seeded_start(
     # float32, which represents these small counts, so that `init` has no influence on `dtype`
     start = np.ones((n_topics, X.shape[1]), np.float32)
     X = sparse.csr_matrix(X, dtype=np.float64)
+    # writes the topics without seed words, which come last, into this slice
     topics_of_spread_documents(X, check_random_state(random_state), start[len(seed_words) :])
     # documents with the most seed words come first, and among these the shortest documents
     lengths = np.asarray(X.sum(axis=1)).ravel()
-    present = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)
+    occurs = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)  # 0 or 1
     for topic, words in enumerate(seed_words.values()):
         seed_columns = sorted({columns[word] for word in words if word in columns})
-        n_present = np.asarray(present[:, seed_columns].sum(axis=1)).ravel()
-        chosen = np.lexsort((lengths, -n_present))[:SEED_DOCUMENTS]
-        chosen = chosen[n_present[chosen] > 0]
-        start[topic] += SEED_WEIGHT * np.asarray(X[chosen].sum(axis=0)).ravel()
+        # the number of different seed words in each document
+        n_seed_words = np.asarray(occurs[:, seed_columns].sum(axis=1)).ravel()
+        rows = np.lexsort((lengths, -n_seed_words))[:SEED_DOCUMENTS]  # the last key comes first
+        rows = rows[n_seed_words[rows] > 0]
+        start[topic] += SEED_WEIGHT * np.asarray(X[rows].sum(axis=0)).ravel()
     return start

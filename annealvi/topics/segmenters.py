@@ -24,6 +24,7 @@ def segmenter(language: str) -> Callable[[str], list[str]]:
 
 
 def _words(text: str, *, split: Callable[[str], list[str]]) -> list[str]:
+    """Split a text, sentence by sentence, into its words of at least two characters."""
     words = (word for sentence in SENTENCES.findall(text) for word in split(sentence))
     return [word for word in words if len(word) > 1 and word[0].isalpha()]
 
@@ -32,17 +33,20 @@ def _words(text: str, *, split: Callable[[str], list[str]]) -> list[str]:
 def _jieba() -> Any:
     """Return a segmenter whose dictionary is in memory, not in jieba's file of all users."""
     tokenizer = import_optional("jieba", "language='zh'").Tokenizer()
+    # what its own initialisation does, without the file
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
     return tokenizer
 
 
 def _chinese() -> Callable[[str], list[str]]:
+    """Return a function that splits a Chinese sentence."""
     return _jieba().lcut
 
 
 @cache
 def _sudachi() -> Any:
+    """Return the dictionary of Japanese, which is loaded once."""
     return import_optional("sudachipy", "language='ja'", "sudachidict_core").Dictionary(dict="core")
 
 
@@ -51,6 +55,7 @@ def _japanese() -> Callable[[str], list[str]]:
     tokenizer = _sudachi().tokenizer()  # a new one, because two threads cannot share it
 
     def split(text: str) -> list[str]:
+        """Return the dictionary forms of the words that have a meaning of their own."""
         return [
             word.dictionary_form()
             for word in tokenizer.tokenize(text)
@@ -62,7 +67,8 @@ def _japanese() -> Callable[[str], list[str]]:
 
 @cache
 def _thai() -> Callable[[str], list[str]]:
-    # otherwise the import would make a folder in the user's home
+    """Return a function that splits a Thai sentence."""
+    # otherwise the import would make a folder in the user's home; a value of the user is kept
     before = os.environ.setdefault(_READ_ONLY, "1")
     try:
         tokenize = import_optional("pythainlp.tokenize", "language='th'").word_tokenize

@@ -35,16 +35,20 @@ def certainty_of(shares: NDArray, lengths: NDArray) -> NDArray:
     """
     words = np.einsum("d,dk->k", lengths, shares)
     squares = np.einsum("d,dk,dk->k", lengths, shares, shares)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # 0 / 0 of a topic without words
         return squares / words
 
 
 def in_order(values: Any, index: Any, name: str) -> Any:
-    """Return values in the order of the documents; a Series is matched by the index."""
+    """Return values in the order of the documents; a Series is matched by the index.
+
+    `index` is the pandas index of the documents, or None; `name` is for messages.
+    """
+    # lists and arrays have no index
     if index is None or not hasattr(values, "iloc") or values.index.equals(index):
         return values
-    unique = values.index.is_unique and index.is_unique
-    if len(values) != len(index) or not unique or not values.index.isin(index).all():
+    are_unique = values.index.is_unique and index.is_unique
+    if len(values) != len(index) or not are_unique or not values.index.isin(index).all():
         raise BadParameter(
             name,
             "a Series with the index of the documents",
@@ -58,6 +62,7 @@ def read_groups(documents: DescribedDocuments, groups: Any, pandas: Any) -> Any:
     """Check the groups of documents, and return them as a Series in the order of documents."""
     groups = in_order(groups, documents.index, "groups")
     name = getattr(groups, "name", None) or "group"
+    # a categorical dtype keeps the order of the groups
     dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
     listed = of_each(groups, len(documents.lengths), "groups")
     for document, group in enumerate(listed):
@@ -66,6 +71,12 @@ def read_groups(documents: DescribedDocuments, groups: Any, pandas: Any) -> Any:
     keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
         raise BadParameter("groups", "a sequence with at least one group that is not missing", None)
+    unique = keys.dropna().unique()
+    try:
+        sorted(unique)
+    except TypeError:  # the groups have different types, or no order
+        unique = sorted(unique, key=lambda group: (type(group).__name__, str(group)))
+        keys = keys.astype(pandas.CategoricalDtype(pandas.Index(unique, dtype=object)))
     return keys
 
 
@@ -81,6 +92,7 @@ def by_group(
     keys = read_groups(documents, groups, pandas)
 
     def sums(frame: Any) -> Any:
+        """Sum the rows of the documents of each group."""
         return frame.groupby(keys, observed=True).sum()
 
     return _shares(documents, labels, sums, value)
@@ -104,27 +116,29 @@ def sums_of_periods(times: Any, freq: Any) -> Callable[[Any], Any]:
     """Check times and the length of periods; return a function that sums the rows of periods."""
     pandas = import_optional("pandas", "TopicSummary.over_time")
     index = read_times(times, pandas)
-    offset = None
+    offset = None  # if pandas cannot read `freq`
     with suppress(ValueError, TypeError):
         words = _IN_WORDS.fullmatch(freq) if isinstance(freq, str) else None
-        code = (words[1] or "") + _CODES[words[2].lower()] if words else freq
-        offset = pandas.tseries.frequencies.to_offset(code)
+        # such as "5YE" for "5 years"; other texts and objects are passed to pandas unchanged
+        pandas_freq = (words[1] or "") + _CODES[words[2].lower()] if words else freq
+        offset = pandas.tseries.frequencies.to_offset(pandas_freq)
     if offset is None:
         raise BadParameter("freq", _PERIODS, freq)
-    known = index.dropna()
-    first = known.min()
-    last = known.max()
-    # adding DateOffset(month=3) repeatedly has no effect after the first time
-    second, third, end = (_later(first, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
-    if not first < second < third or end < last:
+    known_times = index.dropna()
+    first_time = known_times.min()
+    last_time = known_times.max()
+    # the starts of later periods: adding DateOffset(month=3) a second time has no effect
+    second, third, end = (_later(first_time, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
+    if not first_time < second < third or end < last_time:
         raise BadParameter(
             "freq",
-            f"a positive length of time, with at most {MOST_PERIODS} periods from {first} to "
-            f"{last}",
+            f"a positive length of time, with at most {MOST_PERIODS} periods from {first_time} to "
+            f"{last_time}",
             freq,
         )
 
     def sums(frame: Any) -> Any:
+        """Sum the rows of the documents of each period; documents without a time are left out."""
         frame = frame.set_axis(index)[index.notna()].sort_index(kind="stable")
         try:
             totals = frame.resample(offset).sum()
@@ -145,9 +159,10 @@ def read_periods(
     """Return the number of each document's period, or -1 without a time, and their beginnings."""
     pandas = import_optional("pandas", "TopicSummary.words_over_time")
     listed = of_each(in_order(times, documents.index, "times"), len(documents.lengths), "times")
+    # of each period, by summing a 1 for each document
     n_documents = sums_of_periods(listed, freq)(pandas.DataFrame({"n": [1] * len(listed)}))["n"]
     index = read_times(listed, pandas)
-    known = index.argsort()[: n_documents.sum()]
+    known = index.argsort()[: n_documents.sum()]  # in order of time, where missing times are last
     numbers = np.full(len(listed), -1)
     numbers[known] = np.repeat(np.arange(len(n_documents), dtype=np.intp), n_documents)
     labels = n_documents.index
@@ -159,6 +174,7 @@ def read_periods(
 def check_times(times: Any, freq: Any) -> None:
     """Raise the error that `over_time` would raise because of times or periods."""
     pandas = import_optional("pandas", "TopicSummary.over_time")
+    # the sums themselves are not used
     sums_of_periods(times, freq)(pandas.DataFrame({"n_documents": np.ones(len(times))}))
 
 
@@ -171,8 +187,11 @@ def _later(time: Any, n: int, offset: Any, pandas: Any) -> Any:
 
 
 def _sums_from_beginnings(frame: Any, offset: Any, pandas: Any) -> Any:
-    """Compute sums over consecutive periods, whose index is their beginnings."""
-    origin = frame.index[0].normalize()
+    """Compute sums over consecutive periods, whose index is their beginnings.
+
+    The index of the frame contains times in increasing order.
+    """
+    origin = frame.index[0].normalize()  # midnight
     begin = origin
     beginnings = []
     while begin <= frame.index[-1] and begin < pandas.Timestamp.max:
@@ -180,7 +199,8 @@ def _sums_from_beginnings(frame: Any, offset: Any, pandas: Any) -> Any:
         # counted from the origin: otherwise months after 28 February would end on day 28
         begin = _later(origin, len(beginnings), offset, pandas)
     index = pandas.DatetimeIndex(beginnings)
-    periods = index.searchsorted(frame.index, side="right") - 1
+    periods = index.searchsorted(frame.index, side="right") - 1  # the period of each row
+    # periods without documents have the sum 0
     return frame.groupby(periods).sum().reindex(range(len(index)), fill_value=0).set_axis(index)
 
 
@@ -190,7 +210,10 @@ def _shares(
     sums: Callable[[Any], Any],
     value: str,
 ) -> Any:
-    """Compute shares of topics in groups, or their errors; `sums` adds up rows of each group."""
+    """Compute shares of topics in groups, or their errors; `sums` adds up rows of each group.
+
+    The formula of the errors is in `TopicSummary.by_group`.
+    """
     pandas = import_optional("pandas", "Shares of groups")
     if value not in ("share", "std_error"):
         raise BadParameter("value", "'share' or 'std_error'", value)
@@ -198,10 +221,13 @@ def _shares(
     shares = documents.shares
 
     def summed(values: NDArray) -> NDArray:
+        """Sum an array with a row for each document over the documents of each group."""
         return np.asarray(sums(pandas.DataFrame(values)).to_numpy(np.float64))
 
     def framed(values: NDArray) -> Any:
+        """Make the table, from values of shape (n_groups, K)."""
         frame = pandas.DataFrame(values, counts.index, list(labels))
+        # a label may also be "n_documents"
         frame.insert(0, "n_documents", counts["n_documents"], allow_duplicates=True)
         return frame
 
@@ -209,19 +235,22 @@ def _shares(
     words = summed(n)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = summed(n * shares) / words  # NaN where there are no words
-        means /= means.sum(axis=1, keepdims=True)
+        means /= means.sum(axis=1, keepdims=True)  # without rounding errors
         if value == "share":
             return framed(means)
+        # sum of n^2 (theta - mean)^2 in each group, multiplied out; not below 0 by rounding errors
         spread = summed((n * shares) ** 2) - 2 * means * summed(n**2 * shares)
         spread = np.maximum(spread + means**2 * summed(n**2), 0.0)
         m = counts["n_documents"].to_numpy(np.float64)[:, np.newaxis]
+        # the variance of a share under the Dirichlet posterior of a document
         noise = shares * (1 - shares) / (documents.concentration[:, np.newaxis] + 1)
         variance = (m / (m - 1) * spread + 2 * summed(n**2 * noise)) / words**2
-        variance[(m < 2)[:, 0]] = np.nan
+        variance[(m < 2)[:, 0]] = np.nan  # a single document has no spread
         refits = documents.refits
         if refits is not None:
             means_of_refits = np.array([summed(n * shares) / words for shares in refits.shares])
-            # each group is treated alone: covariances between groups are not needed
+            # each share in a group is treated alone, as a single number (P = 1) of `covariance_of`:
+            # covariances between groups are not needed
             is_match = np.broadcast_to(refits.found[:, np.newaxis], means_of_refits.shape)
             n_refits = len(means_of_refits)
             between = covariance_of(
@@ -237,9 +266,9 @@ def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
     An estimate is ignored where `is_valid`, of shape (n, K), is False.  If m estimates of a topic
     are left, their covariance is multiplied by 1 + 1 / m (Rubin's rules), or is NaN if m < 2.
     """
-    m = is_valid.sum(axis=0).astype(np.float64)
+    m = is_valid.sum(axis=0).astype(np.float64)  # of each topic
     used = is_valid[:, :, np.newaxis]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # if m < 2
         means = np.where(used, estimates, 0.0).sum(axis=0) / m[:, np.newaxis]
         deviations = np.where(used, estimates - means, 0.0)
         sums = np.einsum("mkp,mkq->kpq", deviations, deviations)

@@ -36,6 +36,7 @@ def takes_texts(model: Any) -> bool:
 def lda_in(model: Any) -> Any:
     """Return the TemperedLDA of a TopicModel, or the model if it is a TemperedLDA, or None."""
     lda = getattr(model, "lda_", model)
+    # only a TemperedLDA has this method; its class is not imported here
     return lda if hasattr(type(lda), "document_temperatures") else None
 
 
@@ -64,23 +65,28 @@ def counts_of(model: Any, documents: Any, name: str) -> Any:
     """Return unchecked word counts of documents, which can be texts if the model accepts texts."""
     if not takes_texts(model) or not are_texts(documents, name):
         return documents
-    X = model.counts(documents)
+    X = model.counts(documents)  # of texts
     warn_of_empty(X, "Nothing is learned from these texts.")
     return X
 
 
 def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """Return the model with another TemperedLDA; `groups` lists the old topics of each topic."""
+    """Return the model with another TemperedLDA; `groups` lists the old topics of each topic.
+
+    The names of seeded topics and the labels move to the new numbers of their topics.
+    """
     old = lda_of(model)
     if hasattr(old, "feature_names_in_"):
         lda.feature_names_in_ = old.feature_names_in_
-    if old is model:
+    if old is model:  # the model is a TemperedLDA, which has no labels
         return lda
-    # of several topics that come from one, the first keeps the name and the label
+    # the new number of each old topic that remains, and of each that was not merged; of several
+    # topics that come from one, the first keeps the name and the label
     numbered = [*enumerate(groups)][::-1]
     number_of = {topic: number for number, group in numbered for topic in group}
     unmerged = {group[0]: number for number, group in numbered if len(group) == 1}
     seeds = {name: number_of[k] for name, k in model.seed_topics_.items() if k in number_of}
+    # the label of one topic may be wrong for a merged topic
     labels = {unmerged[k]: label for k, label in model.topic_labels_.items() if k in unmerged}
     return model.with_lda(lda, seeds, labels)
 
@@ -88,7 +94,7 @@ def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
 def in_columns(X: sparse.csr_matrix, words: Iterable[str], vocabulary: NDArray) -> Any:
     """Return counts with a column for each word of a vocabulary instead of `words`."""
     column_of = {word: column for column, word in enumerate(words)}
-    columns = [column_of.get(word, -1) for word in vocabulary.tolist()]
+    columns = [column_of.get(word, -1) for word in vocabulary.tolist()]  # -1: the last column
     if columns == list(range(X.shape[1])):
         return X  # without a copy, because it may be larger than memory
     # the last, empty column is for words that do not occur in the documents
@@ -118,6 +124,7 @@ class Source:
     """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`."""
 
     def __init__(self, model: Any, name: str = "model") -> None:
+        """Find the topics, the words and the vectorizer of a model; `name` is for messages."""
         #: The model of the user, and its last step, which has the topics.
         self.whole = model
         self.model = model
@@ -130,7 +137,7 @@ class Source:
             self.model = model.lda_
             self.count = model.counts
             self.known_names = model.feature_names_
-        elif hasattr(model, "named_steps"):
+        elif hasattr(model, "named_steps"):  # a pipeline of a vectorizer and a topic model
             self.model = model[-1]
             vectorizer = model[:-1]
             if len(vectorizer):
@@ -148,12 +155,15 @@ class Source:
     @cached_property
     def topics(self) -> Topics:
         """The topics, with their sizes in the fit, and the words of the model or column numbers."""
-        return self.topics_of(self._sums / self._sums.sum(), self.names(None, None))
+        return self.topics_of(
+            sizes=self._sums / self._sums.sum(), words=self.names(feature_names=None, X=None)
+        )
 
     def topics_of(self, sizes: NDArray, words: NDArray, *similarity: NDArray) -> Topics:
         """Return the topics with these sizes and words, and cosines to topics of other fits."""
         support = getattr(self.model, "topic_support_", None)
         cosines = self._of("topic_similarity_", np.empty((0, len(sizes))))
+        # a topic with seed words has the name of these words, unless the user has set a label
         seeds = {topic: name for name, topic in self._of("seed_topics_", {}).items()}
         return Topics(
             components=self.components_,
@@ -171,25 +181,28 @@ class Source:
         """Return a function that sets labels in the model, or None if the model has no labels."""
         if not takes_texts(self.whole):
             return None
+        # weak references, so that a summary does not keep its model in memory
         reference = weakref.ref(self.whole)
         reference_of_topics = weakref.ref(self.model)
 
-        def keep(labels: dict[int, str]) -> None:
+        def set_in_model(labels: dict[int, str]) -> None:
+            """Set labels in the model, if it still exists and still has these topics."""
             model = reference()
-            if model is None:
+            if model is None:  # the user has deleted it
                 return
             if lda_of(model) is reference_of_topics():
                 model.set_labels(labels)
             else:
                 warn_user("The labels are set only in this summary, as its model was fitted again.")
 
-        return keep
+        return set_in_model
 
     def _of(self, name: str, default: Any) -> Any:
         """Return an attribute of a TopicModel, or the default for other models."""
         return getattr(self.whole, name, default)
 
     def _facts(self) -> dict[str, Any]:
+        """Collect what is known about the fit, for `TopicSummary.methods`."""
         vocabulary = self._of("vocabulary_", None)
         # a vocabulary of fewer than two documents was passed by the user
         is_learned = vocabulary is not None and vocabulary.n_documents > 1
@@ -199,13 +212,25 @@ class Source:
             "seeded": list(self._of("seed_topics_", ())),
             "choice": self._of("choice_", None),
         }
+        if getattr(self._of("vectorizer", None), "stop_words", None) is None:
+            facts["stop_words"] = self._of("stop_words", None)
+        mixture = self._of("mixture_", self.model)
+        if hasattr(mixture, "weight_concentration_prior") and hasattr(mixture, "word_prior"):
+            facts["mixture"] = {
+                "priors": (mixture.weight_concentration_prior, mixture.word_prior),
+                "path": mixture.temperature_path_.copy(),
+                "settings": {"temperature": mixture.temperature},
+                "seed": mixture.random_state,
+            }
         lda = lda_in(self.model)
         if lda is None:
             return facts
         settings = getattr(lda, "settings_", {})
         facts["priors"] = lda.doc_topic_prior_, lda.topic_word_prior_
         facts["bound"] = getattr(lda, "bound_", None)
+        # False after edits of the topics, or if the fit began with topics that the user passed
         is_one_fit = facts["bound"] is not None and isinstance(settings.get("init"), str)
+        # a merged fit has `topic_support_`, unless its topics were replaced
         if is_one_fit and (not settings.get("merged") or hasattr(lda, "topic_support_")):
             facts["settings"] = dict(settings)
             facts["path"] = lda.temperature_path_.copy()
@@ -232,7 +257,7 @@ class Source:
         check_non_negative(counts, f"describe as {name}")
         check_counts(counts)
         check_width(counts, n_features, kind, name=name)
-        if not counts.data.any():
+        if not counts.data.any():  # stored zeros are not words
             raise BadParameter(
                 name,
                 f"documents with words of the model's vocabulary of {n_features} words",
@@ -246,7 +271,7 @@ class Source:
         """Infer the shares of topics in documents, and the topic of each document."""
         shares = self.transform(documents.X)
         lengths = np.asarray(documents.counts.sum(axis=1, dtype=np.float64)).ravel()
-        # only some models of other libraries have a prior
+        # the prior of shares is a number, or one for each topic; not all other models have it
         prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
         return DescribedDocuments(
             counts=documents.counts,
@@ -269,12 +294,13 @@ class Source:
         if shares.min(initial=0) < 0:
             raise BadParameter("transform", "a method that returns shares", shares.min())
         if np.abs(shares.sum(axis=1) - 1).max() > _TOLERANCE:
-            shares *= self._sums
+            shares *= self._sums  # a factorisation, with the sum of each row of H
         shares[shares.sum(axis=1) == 0] = 1.0  # equal shares for documents without words
         return shares / shares.sum(axis=1, keepdims=True)
 
     def document_topics(self, X: Any, shares: NDArray) -> NDArray:
         """Return the model's prediction of each document's topic, or the topic of largest share."""
+        # a TopicModel with a single topic for each document predicts by its mixture
         predict = getattr(self._of("mixture_", self.model), "predict", None)
         if predict is not None:
             topics = np.asarray(predict(X))
@@ -292,14 +318,19 @@ class Source:
         return word_names(names, n_features).astype(str)
 
     def unusual(self, X: Any, documents: DescribedDocuments) -> tuple[str, NDArray]:
-        """Measure how well topics with these shares explain each document."""
+        """Measure how well topics explain each document; return the name and the values.
+
+        The documents are given twice: counts X for the model's methods, and with their shares.
+        """
         if lda_in(self.model) is not None:
             return "temperature", self.model.document_temperatures(X)
+        # p(w | d) of each entry; indexing the transposed topics by words returns their rows, and
+        # each topic sums to 1
         p = word_probabilities(
             documents.counts,
             documents.shares,
-            self.components_.T.__getitem__,
-            np.ones(len(self.components_)),
+            topics=self.components_.T.__getitem__,
+            sums=np.ones(len(self.components_)),
         )
         log_likelihood = special.log(np.maximum(p, _LEAST)) * documents.counts.data
         return "log_likelihood", per_word(documents.counts, log_likelihood)

@@ -68,7 +68,7 @@ def places(distances: NDArray) -> NDArray:
     from sklearn.manifold import smacof
 
     start = _classical(distances)
-    if len(distances) < 3 or not distances.any():
+    if len(distances) < 3 or not distances.any():  # it is exact for so few or for equal topics
         return start
     positions, _ = smacof(
         distances, init=start, n_init=1, max_iter=_ITERATIONS, eps=1e-6, normalized_stress=False
@@ -78,14 +78,18 @@ def places(distances: NDArray) -> NDArray:
 
 def _classical(distances: NDArray) -> NDArray:
     """Compute the two main dimensions of classical scaling, with the largest numbers positive."""
+    # eigenvectors of the squared distances, centred in rows and columns
     squares = distances**2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
     values, vectors = np.linalg.eigh(-0.5 * centred)
-    result = np.zeros((len(distances), 2))
-    n = min(2, len(distances))
-    result[:, :n] = vectors[:, ::-1][:, :n] * np.sqrt(np.maximum(values[::-1][:n], 0.0))
-    peaks = np.take_along_axis(result, np.abs(result).argmax(axis=0)[np.newaxis], axis=0)
-    return np.where(peaks < 0, -result, result)
+    positions = np.zeros((len(distances), 2))
+    n_axes = min(2, len(distances))  # a single topic has one
+    # eigh returns the largest eigenvalue last; a rounding error may be negative
+    lengths = np.sqrt(np.maximum(values[::-1][:n_axes], 0.0))
+    positions[:, :n_axes] = vectors[:, ::-1][:, :n_axes] * lengths
+    # the signs of eigenvectors are arbitrary
+    peaks = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[np.newaxis], axis=0)
+    return np.where(peaks < 0, -positions, positions)
 
 
 #: The numbers of top words for which coherence and diversity are computed, as in annealvi.metrics.
@@ -183,8 +187,9 @@ class TopicSummary(DescribedDocuments):
         checksum: str,
         quality: dict[str, float],
     ) -> None:
-        super().__init__(**vars(documents))
-        self._topics = topics
+        """Store the parts of a summary, and measure its topics."""
+        super().__init__(**vars(documents))  # a summary has all attributes of its documents
+        self._topics = topics  # with the labels
         self.topics = topics.components
         self.topic_shares = topics.sizes
         self.word_shares = topics.word_shares
@@ -211,6 +216,7 @@ class TopicSummary(DescribedDocuments):
             "diversity": topic_diversity(self.topics, n_words=min(_DIVERSITY_WORDS, n_features)),
             **quality,
         }
+        # a summary does not change, so its arrays become read-only
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -271,6 +277,7 @@ class TopicSummary(DescribedDocuments):
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
+            # of documents with words
             "documents": np.bincount(
                 self.document_topics[self.lengths > 0], minlength=len(self.topics)
             ),
@@ -327,7 +334,7 @@ class TopicSummary(DescribedDocuments):
         pandas = import_optional("pandas", "TopicSummary.weights")
         k = self.labels.number(topic)
         columns = self._topics.columns(k, int(n), float(relevance))
-        folded = self.folded(k)
+        folded = self.folded(k)  # p(w | k), with the forms of a word added up
         relevances = ranking.relevance_of(folded, self.folded_word_shares, relevance)
         return pandas.DataFrame(
             {
@@ -378,7 +385,9 @@ class TopicSummary(DescribedDocuments):
         list of str
         """
         k = self.labels.number(topic)
+        # as the only row of a matrix
         (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[np.newaxis], int(n))
+        # without words that the topic does not contain
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 
     def similar(self) -> Similarity:
@@ -398,6 +407,7 @@ class TopicSummary(DescribedDocuments):
         distances = trust.hellinger(self.topics)
         linkage = np.empty((0, 4))
         if len(distances) > 1:
+            # SciPy's form of distances: a vector with a number for each pair
             pairs = squareform(distances, checks=False)
             linkage = hierarchy.linkage(pairs, "average", optimal_ordering=True)
         return Similarity(distances, linkage)
@@ -488,7 +498,7 @@ class TopicSummary(DescribedDocuments):
         check_flag(documents, "documents")
         positions = places(trust.hellinger(self.topics))
         if documents:
-            x, y = (self.shares @ positions).T
+            x, y = (self.shares @ positions).T  # means of the places of topics
             columns = {"x": x, "y": y, "topic": self.document_topics}
             columns["share"] = assigned_shares(self)
             return pandas.DataFrame(columns).rename_axis("document")
@@ -588,22 +598,25 @@ class TopicSummary(DescribedDocuments):
         Returns
         -------
         pandas.DataFrame
-            The index is the position of each document.  The columns are the ``share`` of the topic,
+            The index is that of the documents if they were a pandas Series or DataFrame, and
+            otherwise their positions.  The columns are the ``share`` of the topic,
             ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
             without words are excluded.
         """
         k = self.labels.number(topic)
-        known = np.flatnonzero(self.lengths > 0)
-        # of documents with equal shares, longer documents come first
+        known = np.flatnonzero(self.lengths > 0)  # the numbers of documents with words
+        # of documents with equal shares, longer documents come first; lexsort takes the most
+        # important key last
         order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))]
-        shown = [values for values in (self.titles, self.texts) if values is not None]
+        columns = [values for values in (self.titles, self.texts) if values is not None]
+        # the first document of each title and text; without both, each document is distinct
         distinct: dict[Any, int] = {}
         for document in order.tolist():
-            distinct.setdefault(tuple(values[document] for values in shown) or document, document)
+            distinct.setdefault(tuple(values[document] for values in columns) or document, document)
             if len(distinct) >= n:
                 break
-        first = np.array(list(distinct.values()), dtype=np.intp)
-        return self._rows(first, share=self.shares[first, k])
+        rows = np.array(list(distinct.values()), dtype=np.intp)
+        return self._rows(rows, share=self.shares[rows, k])
 
     @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
     def outliers(self, n: int = 10, min_tokens: float | None = None) -> Any:
@@ -620,7 +633,7 @@ class TopicSummary(DescribedDocuments):
         Returns
         -------
         pandas.DataFrame
-            The most unusual document comes first.  The index is the position of each document.
+            The most unusual document comes first.  The index is as in `documents`.
             ``temperature`` (:meth:`annealvi.TemperedLDA.document_temperatures`) measures how
             unusual a document is, and is a little above 1 for ordinary documents.  For models
             without that method the column is ``log_likelihood``, in nats per word.  Other columns
@@ -629,15 +642,21 @@ class TopicSummary(DescribedDocuments):
         if min_tokens is None:
             min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
         known = np.flatnonzero((self.lengths >= min_tokens) & (self.lengths > 0))
+        # unusual documents have a high temperature, or a low log-likelihood
         sign = -1.0 if self._outlier_measure == "temperature" else 1.0
         order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
         return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
     def _rows(self, order: NDArray, **columns: NDArray) -> Any:
+        """Make a table of documents by their numbers: `columns`, lengths, titles and texts.
+
+        The dtype of lengths depends on all documents, not only on these.
+        """
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
-        table = pandas.DataFrame(columns, index=pandas.Index(order, name="document"))
+        index = order if self.index is None else self.index[order]
+        table = pandas.DataFrame(columns, index=pandas.Index(index, name="document"))
         table["tokens"] = tokens.astype(np.int64) if whole else tokens
         for name, values in (("title", self.titles), ("text", self.texts)):
             if values is not None:
@@ -1057,7 +1076,8 @@ class TopicSummary(DescribedDocuments):
         A fit finds topics in any texts, and a second fit with the same seed finds the same topics.
         Neither fact shows that a topic is real.  A topic is marked as weak if few runs found it, if
         other fits found no similar topic, if its words rarely occur together, or if another topic
-        has nearly the same words.  Read the documents of a weak topic before you report the topic.
+        has nearly the same words.  All topics are weak if the model was fitted to fewer than 20
+        documents per topic.  Read the documents of a weak topic before you report the topic.
 
         Returns
         -------
@@ -1083,7 +1103,7 @@ class TopicSummary(DescribedDocuments):
             - ``weak``: whether the topic is weak;
             - ``reason``: the reason in words, or an empty string if the topic is not weak.
         """
-        return trust.trust(self._topics, self.coherence, self.refits)
+        return trust.trust(self._topics, self.coherence, self.refits, len(self.lengths))
 
     def methods(self) -> str:
         """Describe how the topics were found, in a paragraph for a paper, with references.
@@ -1256,18 +1276,19 @@ def describe(
     if random_state is None:
         random_state = seed_of(source.model)
     index = None
-    if hasattr(documents, "obs_names"):
+    if hasattr(documents, "obs_names"):  # an AnnData
         annotated = read_cells(documents, layer=layer)
         index = documents.obs_names
         documents = annotated.data
         if source.known_names is not None:
-            documents = in_columns(documents, annotated.feature_names, source.names(None, None))
+            model_names = source.names(feature_names=None, X=None)
+            documents = in_columns(documents, annotated.feature_names, vocabulary=model_names)
         elif feature_names is None:
             feature_names = annotated.feature_names
     elif layer is not None:
         raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
     counted = source.read(documents, "documents")
-    if index is not None:
+    if index is not None:  # the matrix of an AnnData has no index
         counted = counted._replace(index=index)
     n_documents = counted.counts.shape[0]
     names = source.names(feature_names, counted.X)
@@ -1280,11 +1301,12 @@ def describe(
     quality = {}
     if held_out is not None:
         X = source.read(held_out, "held_out").X
+        # a Source has the `components_` and the `transform` that the function needs
         score = document_completion(source, X, random_state=random_state)
         quality["held_out_log_likelihood"] = float(score)
-    similarity = []
+    similarity = []  # of the topics to those of `other`
     if other is not None:
-        second = Source(other, "other")
+        second = Source(other, name="other")
         names_known = source.known_names is not None and second.known_names is not None
         if names_known and not np.array_equal(source.known_names, second.known_names):
             raise BadParameter("other", "a fitted model with the same words", other)
@@ -1308,6 +1330,7 @@ def describe(
     else:
         refits = None
     described = source.describe(counted, refits)
+    # the number of words of each topic in the documents
     words = np.einsum("d,dk->k", described.lengths, described.shares)
     history = getattr(source.model, "history_", None)
     return TopicSummary(

@@ -35,33 +35,36 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
     missing = values.isna().to_numpy()
     if missing.all():
         raise BadParameter(name, "a sequence with at least one time that is not missing", None)
-    texts = [str(v).strip() if isinstance(v, str) else None for v in values]
+    texts = [str(value).strip() if isinstance(value, str) else None for value in values]
     days_first = _days_first(texts, times, name)
-    moments = [pandas.NaT] * len(values)
-    moment_of: dict[Any, Any] = {}  # many documents have the same time
-    for place in np.flatnonzero(~missing):
-        value = values[place]
-        text = texts[place]
-        if text is not None:
-            value = _of_text(text, days_first)
-        elif isinstance(value, Real) and not isinstance(value, bool):
-            year = float(value)
-            value = f"{year:.0f}" if year.is_integer() and 1000 <= year <= 9999 else None
-        elif not isinstance(value, date | datetime | np.datetime64):
-            value = None
-        if value not in moment_of:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                moment_of[value] = pandas.to_datetime(value, errors="coerce", utc=True)
-        moments[place] = moment_of[value]
-        if value is None or pandas.isna(moments[place]):
-            raise BadParameter(f"{name}[{place}]", WANTED, times[place])
-    in_utc = pandas.to_datetime(pandas.Series(moments), utc=True)
-    return pandas.DatetimeIndex(in_utc).tz_localize(None)
+    plain = [
+        _plain(value) if text is None else _of_text(text, days_first)
+        for value, text in zip(values, texts, strict=True)
+    ]
+    # equal times are converted once, because the conversion of texts in different forms is slow
+    numbers, distinct = pandas.factorize(pandas.Series(plain, dtype=object))
+    with warnings.catch_warnings():  # pandas warns about formats that it has to guess
+        warnings.simplefilter("ignore")
+        column = pandas.Series(distinct, dtype=object)
+        moments = pandas.to_datetime(column, format="mixed", errors="coerce", utc=True)
+    moments = pandas.DatetimeIndex(moments)
+    wrong = np.flatnonzero(~missing & ((numbers < 0) | np.append(moments.isna(), True)[numbers]))
+    for place in wrong.tolist():
+        raise BadParameter(f"{name}[{place}]", WANTED, times[place])
+    return moments.append(pandas.DatetimeIndex([None], tz="UTC"))[numbers].tz_localize(None)
+
+
+def _plain(value: Any) -> Any:
+    """Return a time that is no text in a form that is clear to pandas; None if it is no time."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        year = float(value)
+        return f"{year:.0f}" if year.is_integer() and 1000 <= year <= 9999 else None
+    return value if isinstance(value, date | datetime | np.datetime64) else None
 
 
 def are_dates(values: Any) -> bool:
     """Whether all values of a column are dates or texts of complete dates, not only years."""
+    # a dtype of datetimes, of NumPy or with a time zone
     if getattr(values.dtype, "kind", "") == "M" or hasattr(values.dtype, "tz"):
         return True
     listed = values.dropna().tolist()
@@ -78,27 +81,30 @@ def are_dates(values: Any) -> bool:
 
 def _days_first(texts: list, times: list, name: str) -> bool:
     """Whether the day comes first in dates such as 03/04/2020, judging by the whole column."""
+    # the two numbers before the year, and the year, of each text in this form
     matches = {place: _YEAR_LAST.fullmatch(text) for place, text in enumerate(texts) if text}
     written = {
         place: (int(match[1]), int(match[3]), match[4]) for place, match in matches.items() if match
     }
-    first = [place for place, (a, b, year) in written.items() if a > 12]
-    second = [place for place, (a, b, year) in written.items() if b > 12]
+    # a number above 12 is a day
+    day_first = [place for place, (a, b, year) in written.items() if a > 12]
+    day_second = [place for place, (a, b, year) in written.items() if b > 12]
     unclear = [place for place, (a, b, year) in written.items() if a != b]
-    if (first and second) or (unclear and not first and not second):
-        place = first[0] if first else unclear[0]
+    if (day_first and day_second) or (unclear and not day_first and not day_second):
+        place = day_first[0] if day_first else unclear[0]
         a, b, year = written[place]
         hint = f"This may mean {year}-{a:02}-{b:02} or {year}-{b:02}-{a:02}."
-        if first:
-            hint = f"The day comes first here, but second in {times[second[0]]!r}."
+        if day_first:
+            hint = f"The day comes first here, but second in {times[day_second[0]]!r}."
         raise BadParameter(f"{name}[{place}]", WANTED, times[place], hint)
-    return bool(first)
+    return bool(day_first)
 
 
 def _of_text(text: str, days_first: bool) -> str | None:
     """Return a time in a form that is not ambiguous for pandas; None if it is not a date."""
     if _YEAR.fullmatch(text):
         return text[:4]
+    # below, months and days are written with two digits
     if match := _YEAR_FIRST.fullmatch(text):
         return "{}-{:0>2}-{:0>2}{}".format(*match.groups())
     if match := _YEAR_LAST.fullmatch(text):

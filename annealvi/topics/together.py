@@ -28,6 +28,7 @@ def together(
     n_documents = int(known.sum())
     if n_documents < 4:
         raise BadParameter("documents", "at least 4 documents with words", n_documents)
+    # all pairs of topics
     first, second = np.triu_indices(documents.shares.shape[1], k=1)
 
     def transformed(shares: NDArray) -> NDArray[np.float64]:
@@ -36,17 +37,19 @@ def together(
             correlations = np.nan_to_num(np.corrcoef(shares, rowvar=False)[first, second])
         return np.arctanh(np.clip(correlations, -_LARGEST, _LARGEST))
 
+    # the parameters of the Dirichlet posterior of shares; draws are gamma variables by their sum
     gamma = (documents.shares * documents.concentration[:, np.newaxis])[known]
     rng = check_random_state(random_state)
     sizes = (rng.standard_gamma(gamma) for _ in range(n_draws))
     draws = np.array([transformed(size / size.sum(axis=1, keepdims=True)) for size in sizes])
-    variance = np.full(len(first), 1 / (n_documents - 3))
+    variance = np.full(len(first), 1 / (n_documents - 3))  # within a draw
     variance += covariance_of(draws[:, :, np.newaxis], np.ones(draws.shape, bool))[:, 0, 0]
     if documents.refits is not None:
         of_refits = np.array([transformed(shares[known]) for shares in documents.refits.shares])
+        # whether a refit found both topics
         both = documents.refits.found[:, first] & documents.refits.found[:, second]
         variance += covariance_of(of_refits[:, :, np.newaxis], both)[:, 0, 0]
-    margin = stats.norm.isf(0.025) * np.sqrt(variance)
+    margin = stats.norm.isf(0.025) * np.sqrt(variance)  # half the width of a 95% interval
     names = np.array(list(labels), dtype=object)
     columns = {"topic": first, "label": names[first], "other": second}
     columns |= {"other_label": names[second], "correlation": np.tanh(draws.mean(axis=0))}

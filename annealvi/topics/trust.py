@@ -26,11 +26,14 @@ LEAST_WORDS = 10
 #: A topic is weak if another topic is nearer.  Two halves of one planted topic have distances of
 #: 0.32 to 0.42.  In fits of 10 to 100 topics of abstracts and posts, all distances exceeded 0.37.
 LEAST_DISTINCTNESS = 0.35
+#: With fewer documents per topic, topics are uncertain.
+N_DOCUMENTS = 20
 
 
 def hellinger(topics: NDArray) -> NDArray:
     r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` for all pairs of topics."""
     roots = np.sqrt(topics)
+    # rounding errors may leave [0, 1], differ between (k, l) and (l, k), or exceed 0 for k = l
     distances = np.sqrt(np.clip(1.0 - gemm.product(roots, roots.T), 0.0, 1.0))
     distances = np.maximum(distances, distances.T)
     np.fill_diagonal(distances, 0.0)
@@ -40,14 +43,16 @@ def hellinger(topics: NDArray) -> NDArray:
 def nearest(topics: NDArray) -> tuple[NDArray, NDArray]:
     """Return the distance from each topic to the nearest other topic (or NaN), and its number."""
     distances = hellinger(topics)
-    np.fill_diagonal(distances, np.inf)
+    np.fill_diagonal(distances, np.inf)  # a topic is not its own neighbour
     smallest = distances.min(axis=1)
+    # a single topic has no neighbour
     return np.where(np.isfinite(smallest), smallest, np.nan), distances.argmin(axis=1)
 
 
 def pairs(first: NDArray, second: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Match topics of two fits one to one; return their numbers in both fits and the cosines."""
     cosines = cosine_similarity(first, second)
+    # the assignment with the largest total; if one fit has more topics, some have no match
     rows, columns = linear_sum_assignment(-cosines)
     return rows, columns, cosines[rows, columns]
 
@@ -69,11 +74,14 @@ def similarity_of(topics: Topics, refits: Any = None) -> NDArray:
 
 
 def reasons(topics: Topics, coherence: NDArray | None = None, refits: Any = None) -> list[str]:
-    """State in words why each topic is weak; an empty string for a topic that is not."""
+    """State in words why each topic is weak; an empty string for a topic that is not.
+
+    `coherence` contains a number for each topic, or is None if unknown.
+    """
     n_topics, n_words = topics.components.shape
     similarity = similarity_of(topics, refits)
     distances, neighbours = nearest(topics.components)
-    listed = []
+    reasons_of_topics = []
     for k in range(n_topics):
         of_topic = []
         if refits is not None:
@@ -83,7 +91,8 @@ def reasons(topics: Topics, coherence: NDArray | None = None, refits: Any = None
                     text += f" (similarity {similarity[k]:.3f})"
                 of_topic.append(text)
         else:
-            # runs are short, so other fits are better evidence
+            # runs of a fit are short, so other fits are better evidence; NaN without other fits is
+            # neither similar nor weak
             is_in_other_fits = similarity[k] >= LEAST_SIMILARITY
             if (
                 topics.support is not None
@@ -100,28 +109,46 @@ def reasons(topics: Topics, coherence: NDArray | None = None, refits: Any = None
         if distances[k] < LEAST_DISTINCTNESS:
             label = topics.labels[neighbours[k]]
             of_topic.append(f"nearly the same words as topic {neighbours[k]} ({label})")
-        listed.append("; ".join(of_topic))
-    return listed
+        reasons_of_topics.append("; ".join(of_topic))
+    return reasons_of_topics
 
 
 def _found_by(share: float, n_fits: int | None, kind: str) -> str:
+    """Say how many of `n_fits` fits (None: an unknown number) of a kind found a topic."""
     if n_fits is None:
         return f"found by {share:.0%} of the {kind}"
     return f"found by {round(share * n_fits) or 'none'} of {n_fits} {kind}"
 
 
-def trust(topics: Topics, coherence: NDArray, refits: Any) -> Any:
+def few_documents(n_documents: int, n_topics: int) -> str:
+    """State that there are few documents for the number of topics; an empty string if not."""
+    if n_documents >= N_DOCUMENTS * n_topics:
+        return ""
+    return (
+        f"{n_documents:,} documents for {n_topics:,} topics are fewer than {N_DOCUMENTS} documents "
+        "per topic"
+    )
+
+
+def trust(topics: Topics, coherence: NDArray[np.float64], refits: Any, n_documents: int) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     unknown = np.full(len(coherence), np.nan)
-    weaknesses = reasons(topics, coherence, refits)
+    vocabulary = topics.facts.get("vocabulary")
+    if vocabulary is not None:  # the documents of the fit, of which some may be described
+        n_documents = vocabulary.n_documents
+    few = few_documents(n_documents, len(coherence))
+    # the reasons of each topic, and this one, which all topics have in common; both may be empty
+    weaknesses = [
+        "; ".join(filter(None, [reason, few])) for reason in reasons(topics, coherence, refits)
+    ]
     columns = {
         "label": list(topics.labels),
         "support": unknown if topics.support is None else topics.support,
         "found_again": unknown if refits is None else refits.found_again,
         "similarity": similarity_of(topics, refits),
         "coherence": coherence,
-        "distinctness": nearest(topics.components)[0],
+        "distinctness": nearest(topics.components)[0],  # the distances
         "weak": [bool(reason) for reason in weaknesses],
         "reason": weaknesses,
     }

@@ -107,8 +107,9 @@ def word_intrusion(
     """
     _check_summary(summary)
     rng = _generator(summary, random_state)
-    rows: list[Any] = []
+    rows: list[Any] = []  # what `_sheet` needs of each question
     n_top = n_questions * n_words
+    # the columns of the top words of each topic
     tops = [
         most_relevant(topic, summary.word_shares, n_top, summary.relevance)
         for topic in summary.topics
@@ -122,6 +123,7 @@ def word_intrusion(
                 n_questions,
             )
         top_of_others = [columns[:n_words] for topic, columns in enumerate(tops) if topic != k]
+        # candidates for intruders; top[:0] is empty, for a model with a single topic
         pool = np.setdiff1d(np.concatenate([top[:0], *top_of_others]), top)
         if not len(pool):
             raise BadParameter(
@@ -129,11 +131,13 @@ def word_intrusion(
                 f"a summary in which other topics' top words differ from those of topic {k}",
                 summary,
             )
+        # drawn from the half that is least probable in this topic
         pool = pool[np.argsort(summary.topics[k, pool], kind="stable")]
         intruders = rng.choice(pool[: (len(pool) + 1) // 2], n_questions)
         for columns, intruder in zip(top.reshape(-1, n_words), intruders, strict=True):
             words = summary.feature_names[[*columns, intruder]].tolist()
             hidden = {"topic": k, "label": summary.labels[k], "intruder": words[-1]}
+            # nothing is shown but the options
             rows.append(({}, words, hidden))
     return _sheet(rows, rng)
 
@@ -191,17 +195,18 @@ def topic_intrusion(
     if n_topics <= N_SHOWN:
         raise BadParameter("summary", f"a summary of at least {N_SHOWN + 1} topics", summary)
     rng = _generator(summary, random_state)
-    rows: list[Any] = []
+    rows: list[Any] = []  # what `_sheet` needs of each question
     words = [", ".join(summary.words(k, n_words)) for k in range(n_topics)]
+    # the topics of each document, the largest share first
     order = np.argsort(-summary.shares, axis=1, kind="stable")
     for k in range(n_topics):
         for document in _drawn((order[:, 0] == k) & (summary.lengths > 0), n, rng):
-            rest = order[document, N_SHOWN:]
-            intruder = int(rng.choice(rest[len(rest) // 2 :]))
+            other_topics = order[document, N_SHOWN:]
+            intruder = int(rng.choice(other_topics[len(other_topics) // 2 :]))  # the lower half
             hidden = {"topic": k, "label": summary.labels[k], "intruder": intruder}
             options = [words[topic] for topic in (*order[document, :N_SHOWN], intruder)]
-            shown = _shown(summary, document, n_characters)
-            rows.append((shown, options, {**hidden, "document": document}))
+            beginning = _beginning_of(summary, document, n_characters)
+            rows.append((beginning, options, {**hidden, "document": document}))
     return _sheet(rows, rng)
 
 
@@ -254,7 +259,8 @@ def document_sample(
     if len(limits) != len(bounds) + 2 or not all(np.diff(limits) > 0):
         raise BadParameter("bounds", "increasing numbers between 0 and 1", bounds)
     rng = _generator(summary, random_state)
-    rows: list[Any] = []
+    rows: list[Any] = []  # what `_sheet` needs of each question
+    # the number of the stratum of each share
     strata = np.searchsorted(limits[1:-1], summary.shares, side="right")
     for k in range(len(summary.topics)):
         words = ", ".join(summary.words(k, n_words))
@@ -268,8 +274,8 @@ def document_sample(
                     "share": summary.shares[document, k],
                     "stratum": name,
                 }
-                shown = {**_shown(summary, document, n_characters), "words": words}
-                rows.append((shown, [], hidden))
+                shown = {**_beginning_of(summary, document, n_characters), "words": words}
+                rows.append((shown, [], hidden))  # without options
     return _sheet(rows, rng)
 
 
@@ -312,9 +318,10 @@ def score_answers(key: Any, answers: Any) -> Scores:
     """
     pandas = import_optional("pandas", "score_answers")
     right = _table(key, "key", ("topic", "label"), pandas)
+    # the key of a document sample contains no answers
     intrusions = "answer" in right.columns
     needed = ("answer", "options") if intrusions else ("stratum",)
-    right = _table(key, "key", needed, pandas)
+    right = _table(key, "key", needed, pandas)  # again, to check these columns
     coders = answers if isinstance(answers, list | tuple) else [answers]
     if not coders:
         raise BadParameter("answers", "a table, or a list of tables", answers)
@@ -322,17 +329,18 @@ def score_answers(key: Any, answers: Any) -> Scores:
     for coder, table in enumerate(coders):
         name = f"answers[{coder}]" if isinstance(answers, list | tuple) else "answers"
         values[coder] = _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
-    answered = ~np.isnan(values)
+    answered = ~np.isnan(values)  # (n_coders, n_questions)
     if not answered.any():
         raise BadParameter("answers", "tables with at least one answer", "none")
     hits = answered & (values == (right["answer"].to_numpy(np.float64) if intrusions else 1))
     by = ["topic"] if intrusions else ["topic", "stratum"]
     frame = right[[*by, "label"]].assign(answers=answered.sum(0), hits=hits.sum(0))
+    # sums over answers of the probability of a right guess; divided by their number below
     if intrusions:
         frame["chance"] = answered.sum(0) / right["options"].to_numpy(np.float64)
     table = frame.groupby([*by, "label"]).sum().reset_index("label")
     n = table["answers"]
-    table["precision" if intrusions else "yes"] = table["hits"] / n.where(n > 0)
+    table["precision" if intrusions else "yes"] = table["hits"] / n.where(n > 0)  # or NaN
     table["low"], table["high"] = _wilson(table["hits"].to_numpy(), n.to_numpy())
     if intrusions:
         table["chance"] = table.pop("chance") / n.where(n > 0)
@@ -344,6 +352,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
 
 
 def _check_summary(summary: Any, *, texts: bool = False) -> None:
+    """Raise an error if an object is not a TopicSummary (with texts, if `texts`)."""
     if not isinstance(summary, TopicSummary):
         raise BadParameter("summary", "a TopicSummary, the result of describe", type(summary))
     if texts and summary.texts is None:
@@ -356,17 +365,19 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
 
 
 def _generator(summary: TopicSummary, random_state: Any) -> np.random.RandomState:
+    """Return a generator of random numbers; without a random_state, that of the model is used."""
     return check_random_state(summary.random_state if random_state is None else random_state)
 
 
-def _drawn(among: NDArray, n: int, rng: np.random.RandomState) -> list[int]:
-    return rng.permutation(np.flatnonzero(among))[: int(n)].tolist()
+def _drawn(is_candidate: NDArray, n: int, rng: np.random.RandomState) -> list[int]:
+    """Draw at most n different documents from those for which `is_candidate` is True."""
+    return rng.permutation(np.flatnonzero(is_candidate))[: int(n)].tolist()
 
 
-def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str, str]:
-    """Return the beginning of a document, cut at the end of a word."""
+def _beginning_of(summary: TopicSummary, document: int, n_characters: int) -> dict[str, str]:
+    """Return the title of a document, if known, and its beginning, cut at the end of a word."""
     text = " ".join((summary.texts or [])[document].split())
-    cut = text[:n_characters].rpartition(" ")[0] or text[:n_characters]
+    cut = text[:n_characters].rpartition(" ")[0] or text[:n_characters]  # up to the last space
     shown = {"text": text if len(text) <= n_characters else f"{cut} ..."}
     return shown if summary.titles is None else {"title": summary.titles[document], **shown}
 
@@ -374,7 +385,7 @@ def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str,
 def _sheet(
     rows: Sequence[tuple[dict[str, Any], list[str], dict[str, Any]]], rng: np.random.RandomState
 ) -> Sheet:
-    """Shuffle questions, each with what it shows, its options, and what it hides.
+    """Make a sheet of shuffled questions; each row is what a question shows, its options, its key.
 
     The options are shuffled too; before, the intruder is the last option.
     """
@@ -385,6 +396,7 @@ def _sheet(
         shown, options, hidden = rows[row]
         if options:
             order = rng.permutation(len(options)).tolist()
+            # the new place of the intruder, counted from 1
             answer = order.index(len(options) - 1) + 1
             hidden = {**hidden, "answer": answer, "options": len(options)}
             names = {f"option_{n}": options[position] for n, position in enumerate(order, 1)}
@@ -396,11 +408,15 @@ def _sheet(
 
 
 def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
-    """Check a table, or read it from a file, and return it indexed by question."""
+    """Check a table, or read it from a file, and return it indexed by question.
+
+    `name` is its name in messages, and `needed` the columns that it must have.
+    """
     if isinstance(table, str | os.PathLike):
         table = _read_table(table, needed, pandas)
     if not isinstance(table, pandas.DataFrame):
         raise BadParameter(name, "a DataFrame or the path of a .csv file", type(table))
+    # the tables of a Sheet have the questions as index, files have them as a column
     if "question" not in table.columns and table.index.name == "question":
         table = table.reset_index()
     missing = {"question", *needed} - set(table.columns)
@@ -422,13 +438,13 @@ def _read_table(path: str | os.PathLike, needed: Sequence[str], pandas: Any) -> 
     """Read a table as programs for tables save it, with any of their separators and encodings."""
     content = Path(path).read_bytes()
     if content.startswith(WORKBOOK):
-        import_optional("openpyxl", "Reading a workbook")
+        import_optional("openpyxl", "Reading a workbook")  # pandas uses it
         return pandas.read_excel(path)
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = content.decode("utf-16")
     else:
         try:
-            text = content.decode("utf-8-sig")
+            text = content.decode("utf-8-sig")  # with or without a byte order mark
         except UnicodeDecodeError:
             text = content.decode("cp1252", "replace")
             if "label" in needed:  # only numbers are read of other tables
@@ -437,6 +453,7 @@ def _read_table(path: str | os.PathLike, needed: Sequence[str], pandas: Any) -> 
                     "check the labels, or save it in UTF-8."
                 )
     text = re.sub(r"\Asep=.\r?\n", "", text)  # for Excel, which does not show this line
+    # the separator with which the header has a column "question", otherwise a comma
     for separator in ("\t", ";", ","):
         header = pandas.read_csv(io.StringIO(text), sep=separator, nrows=0).columns.str.strip()
         if "question" in header:
@@ -446,19 +463,24 @@ def _read_table(path: str | os.PathLike, needed: Sequence[str], pandas: Any) -> 
 
 
 def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
-    """Return the answers of a coder to all questions of the key; a missing answer is NaN."""
+    """Return the answers of a coder to all questions of the key; a missing answer is NaN.
+
+    `table` contains the answers, `right` the key, and `name` is the table's name in messages.
+    """
     unknown = table.index.difference(right.index, sort=False)
     if len(unknown):
         raise BadParameter(name, "answers only to questions of the key", f"question {unknown[0]}")
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
+    # an answer that is not a number becomes NaN, and is found below because its text is not missing
     answers = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
     text = text.reindex(right.index)
+    # numbers of options from 1 on; for document samples 0 or 1
     lowest = int("options" in right)
     highest = (right if lowest else right.assign(options=1))["options"]
     is_allowed = (answers >= lowest) & (answers <= highest) & (answers % 1 == 0)
     bad = text[text.notna() & ~is_allowed]
-    for question, answer in bad.items():
+    for question, answer in bad.items():  # raises for the first
         raise BadParameter(
             f"{name}[{question}]",
             f"an integer from {lowest} to {int(highest[question])}, or empty",
@@ -471,7 +493,7 @@ def _wilson(hits: NDArray, n: NDArray) -> NDArray:
     """Compute Wilson's 95% intervals of shares; without answers they are NaN."""
     from scipy.stats import binomtest
 
-    limits = np.full((2, len(n)), np.nan)
+    limits = np.full((2, len(n)), np.nan)  # lower and upper limits
     for row in np.flatnonzero(n):
         test = binomtest(int(hits[row]), int(n[row]))
         limits[:, row] = test.proportion_ci(method="wilson")
@@ -481,7 +503,7 @@ def _wilson(hits: NDArray, n: NDArray) -> NDArray:
 def _alpha(answers: NDArray) -> float | None:
     """Compute Krippendorff's alpha of answers, with a row for each coder."""
     common = answers[:, (~np.isnan(answers)).sum(axis=0) > 1]  # questions with several answers
-    if len(np.unique(common[~np.isnan(common)])) < 2:
+    if len(np.unique(common[~np.isnan(common)])) < 2:  # undefined if all answers are equal
         return None
     krippendorff = import_optional("krippendorff", "The agreement of coders")
     return float(krippendorff.alpha(common, level_of_measurement="nominal"))

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, groupby, islice
@@ -18,12 +19,18 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context, clone
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
+from annealvi.topics.languages import (
+    LANGUAGES,
+    SHORTEST_LIST,
+    languages_in,
+    other_languages,
+    stop_words_of,
+)
 from annealvi.topics.markup import cleaned, markup_in
 from annealvi.topics.phrases import find_phrases, join_phrases, lengths_of
 from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES, segmenter
@@ -37,6 +44,7 @@ class Tokens(str):
     tokens: list[str]
 
     def __new__(cls, tokens: Iterable[str]) -> Tokens:
+        """Join the words of a text, and keep them as the attribute `tokens`."""
         words = list(tokens)
         text = super().__new__(cls, " ".join(words))
         text.tokens = words
@@ -45,6 +53,7 @@ class Tokens(str):
 
 def are_tokens(text: Any) -> bool:
     """Whether a text is a list, whose items should be words."""
+    # an array or a Series of one dimension, too
     return isinstance(text, list | tuple) or len(getattr(text, "shape", ())) == 1
 
 
@@ -55,6 +64,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
         if are_tokens(text):
             text = Tokens(check_texts(text, f"{name}[{number}]", min_documents=0))
         if not isinstance(text, str):
+            # NaN differs from itself; pandas has two other missing values
             missing = text is None or (isinstance(text, float) and text != text)
             missing = missing or type(text).__name__ in ("NAType", "NaTType")
             hint = "Remove the document, or replace it by ''." if missing else ""
@@ -66,6 +76,12 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
                 f"{name}[{number}]", "a str", (text if missing else type(text)), hint
             )
         checked_texts.append(text)
+    words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
+    if min_documents and 2 * sum(" " in word.strip() for word in words) > len(words):
+        warn_user(
+            f"Most words in the lists of {name!r} contain spaces, such as {words[0]!r:.60}. Each "
+            "of them is counted as one word. Pass texts as str, not as rows of a table."
+        )
     if len(checked_texts) < min_documents:
         raise BadParameter(
             name,
@@ -77,14 +93,15 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
 
 def _items(texts: Any, name: str) -> Iterable:
     """Return the texts to iterate over; raise an error for objects that are not texts."""
-    hint = None
+    texts = column_of(texts)
+    hint = None  # without a hint, `texts` can be iterated over
     kind = getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
         hint = "Put a single text in a list. If this is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
         hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
     elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
-        return texts  # lists of words of one length
+        return texts  # an array of str: each row is a list of words
     elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
         hint = "Pass word counts to TemperedLDA, or counts and words to TopicModel.fit_counts."
     elif isinstance(texts, PathLike):
@@ -96,6 +113,22 @@ def _items(texts: Any, name: str) -> Iterable:
     return texts
 
 
+def column_of(values: Any) -> Any:
+    """Return an iterable for a column of Arrow, of a data set, or of a table with one column."""
+    if hasattr(values, "to_pylist"):  # of Arrow
+        return values.to_pylist()
+    if hasattr(values, "__getitem__") and not hasattr(values, "__iter__"):  # of a data set
+        return [values[number] for number in range(len(values))]
+    if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 and isinstance(values, np.ndarray):
+        return values[:, 0] if values.dtype.kind in "UTO" else values  # an array of texts
+    if isinstance(values, list) and all(are_tokens(row) and len(row) == 1 for row in values):
+        # lists of one str are texts if most contain spaces, otherwise lists of one word
+        cells = [row[0] for row in values]
+        spaced = [isinstance(cell, str) and " " in cell.strip() for cell in cells]
+        return cells if len(cells) > 1 and 2 * sum(spaced) > len(cells) else values
+    return values
+
+
 def blocks_of(texts: Any) -> Iterator[list[str]]:
     """Check texts and yield them in blocks: a list of str is one block, a list of blocks several.
 
@@ -104,15 +137,21 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     read as one text.  If at least half contain a space, it is read as a block of texts.
     """
     items = iter(_items(texts, "documents"))
-    first = list(islice(items, 1))
+    first_items = list(islice(items, 1))  # empty if there are no items
+    # not blocks: `check_texts` raises an error for those that are not texts either
     single = str | bytes | bytearray | Mapping
-    if not first or isinstance(first[0], single) or not isinstance(first[0], Iterable):
-        yield check_texts(chain(first, items))
+    if (
+        not first_items
+        or isinstance(first_items[0], single)
+        or not isinstance(first_items[0], Iterable)
+    ):
+        yield check_texts(chain(first_items, items))
         return
-    head: Any = first[0]
-    if are_tokens(head):
-        looked_at = [head] if iter(texts) is texts else [*islice(texts, 1000)]
-        words = [text for tokens in looked_at if are_tokens(tokens) for text in tokens]
+    head: Any = first_items[0]
+    if are_tokens(head):  # a list: the words of one text, or a block of texts
+        # of an iterator, which can be read only once, only the first item is known
+        samples = [head] if iter(texts) is texts else [*islice(texts, 1000)]
+        words = [text for tokens in samples if are_tokens(tokens) for text in tokens]
         spaced = [" " in text.strip() for text in words if isinstance(text, str)]
         share = sum(spaced) / max(1, len(spaced))
         hint = (
@@ -125,7 +164,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
                 f"an iterator, first {head[:4]!r}",
                 hint,
             )
-        if spaced and share < 0.5:
+        if spaced and share < 0.5:  # otherwise blocks of texts
             if share > 0.2:
                 raise BadParameter(
                     "documents",
@@ -134,9 +173,9 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
                     hint,
                 )
             warn_user(f"Each list in 'documents' is read as the words of one document. {hint}")
-            yield check_texts(chain(first, items))
+            yield check_texts(chain(first_items, items))
             return
-    for number, block in enumerate(chain(first, items)):
+    for number, block in enumerate(chain(first_items, items)):
         yield check_texts(block, f"documents[{number}]")
 
 
@@ -153,26 +192,29 @@ def are_texts(documents: Any, name: str) -> bool:
             type(documents),
             "Put a single text in a list.",
         )
+    documents = column_of(documents)
     if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
         return False
     if hasattr(documents, "shape"):  # an array, a Series
         return len(documents.shape) == 1
     if isinstance(documents, list | tuple) and documents:
-        first = next((row for row in documents if not are_tokens(row) or len(row)), documents[0])
-        if are_tokens(first):
-            return len(first) > 0 and isinstance(first[0], str)
-        return not len(getattr(first, "shape", ())) > 0
+        # the first document that is not an empty list: a text, the words of a text, or a row
+        document = next((row for row in documents if not are_tokens(row) or len(row)), documents[0])
+        if are_tokens(document):
+            return len(document) > 0 and isinstance(document[0], str)
+        return not len(getattr(document, "shape", ())) > 0
     return True  # an iterator or an empty list
 
 
 def is_list(value: Any) -> bool:
     """Whether a parameter is a list, an array or another sequence of values, but not a text."""
-    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Set)
-    return several and getattr(value, "ndim", 1) > 0  # not an array without dimensions
+    is_iterable = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Set)
+    return is_iterable and getattr(value, "ndim", 1) > 0  # not an array without dimensions
 
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
     """Check that there is a value for each of n items, and return the values as a list."""
+    values = column_of(values)
     if not is_list(values):
         raise BadParameter(name, f"a sequence with one entry for each {what}", values)
     items = list(values)
@@ -186,12 +228,12 @@ def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
 
 
 def different_ints(values: Any, name: str, what: str, lower: int, upper: int) -> list[int]:
-    """Check a list of different ints in [lower, upper]."""
+    """Check a list of different ints in [lower, upper], and return it; `what` explains them."""
     numbers = list(values) if is_list(values) else [values]
     wrong = [] if is_list(values) else [values]
     for value in numbers:
-        number = isinstance(value, Integral) and not isinstance(value, bool)
-        if not number or not lower <= value <= upper or numbers.count(value) > 1:
+        is_int = isinstance(value, Integral) and not isinstance(value, bool)
+        if not is_int or not lower <= value <= upper or numbers.count(value) > 1:
             wrong.append(value)
     if wrong:
         raise BadParameter(
@@ -218,12 +260,6 @@ UNSPACED = {
 }
 #: A script is checked if its words contain at least this share of all characters.
 ENOUGH = 0.02
-#: Words on scikit-learn's list of English stop words that are not used as stop words here because
-#: they carry meaning, and endings of contractions that the list lacks (we'll, we've).
-_CONTENT = """amount bill bottom cry detail empty fire interest mill serious sincere system thick
-thin"""
-CONTENT = frozenset(_CONTENT.split())
-ENDINGS = ("ll", "ve")
 
 
 #: Signs within words, each with a pattern of what people type instead of it: for Ukrainian and
@@ -249,11 +285,16 @@ AROUND = re.compile(r"_(?:(?<![^\W_]_)|(?![^\W_]))|[\u00b2\u00b3\u00b9\u2070-\u2
 
 
 def marks(first: int, last: int) -> str:
-    """Return the signs that combine with letters, as a set for a regular expression."""
+    """Return the signs that combine with letters, as a set for a regular expression.
+
+    Only characters from `first` to `last` - 1 are in the set.
+    """
+    # Unicode's category M contains marks
     signs = [code for code in range(first, last) if unicodedata.category(chr(code))[0] == "M"]
-    runs = groupby(enumerate(signs), lambda pair: pair[1] - pair[0])
-    ends = [[code for _, code in run] for _, run in runs]
-    return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in ends)
+    # consecutive codes have the same difference from their number in the list
+    groups = groupby(enumerate(signs), lambda pair: pair[1] - pair[0])
+    runs = [[code for _, code in group] for _, group in groups]
+    return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs)
 
 
 @cache
@@ -270,18 +311,23 @@ def words_with_marks() -> str:
 
 
 def split_words(text: str) -> list[str]:
+    """Return the words of a text, in its order."""
     return re.findall(PLAIN if text.isascii() else words_with_marks(), text)
 
 
 def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
-    """Preprocess a text without signs that are no part of words, in its composed form (NFC)."""
+    """Preprocess a text without signs that are no part of words, in its composed form (NFC).
+
+    `clean` and `lowercase` are parameters of TopicVectorizer, and `preprocess` is scikit-learn's
+    function for a text.
+    """
     if clean:
         text = cleaned(text)
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
         text = STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
         text = APOSTROPHE.sub("'", SILENT.sub("", text))
-        for sign, typed in INNER.items():
+        for sign, typed in INNER.items():  # the sign of a word, and what people type
             text = re.sub(typed, sign, text)
         if lowercase:  # otherwise lower case would leave the dot as a mark
             text = text.replace("İ", "i")
@@ -290,11 +336,6 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     return preprocess(AROUND.sub(" ", text))
 
 
-#: Languages with a list of stop words, in scikit-learn (English) or the package stop-words.
-_LANGUAGES = """arabic bulgarian catalan czech danish dutch english finnish french german greek
-gujarati hebrew hindi hungarian indonesian italian malaysian norwegian persian polish portuguese
-romanian russian slovak spanish swedish turkish ukrainian vietnamese"""
-LANGUAGES = frozenset(_LANGUAGES.split())
 #: Stop words that occur are searched in about this number of texts.
 LOOKED_AT = 200
 #: The maximum number of excluded words that are stored for each reason.
@@ -351,10 +392,12 @@ class Vocabulary:
     n_repeated: int | None = None
     #: What `clean` removed from the texts, and how often.
     cleaned: dict[str, int] | None = None
+    #: The share of texts that seem to be in languages whose stop words are not excluded.
+    languages: dict[str, float] | None = None
 
     def note(self) -> str:
         """Report in a few sentences which words were excluded and why, and unusual texts."""
-        what = {
+        sentences = {
             "stop_words": "{words} on the list of stop words",
             "max_df": "{words} in more than {limit:,} documents",
             "min_df": "{words} in fewer than {limit:,} documents",
@@ -362,7 +405,7 @@ class Vocabulary:
         }
         of = f"words of {self.n_documents:,} documents" if self.n_documents else "passed words"
         text = f"{len(self.words):,} {of} are counted."
-        for name, sentence in what.items():
+        for name, sentence in sentences.items():
             n = self.n_dropped.get(name, 0)
             if n:
                 words = f"{n:,} {'word is' if n == 1 else 'words are'}"
@@ -371,6 +414,8 @@ class Vocabulary:
                 examples = ", ".join(w if len(w) <= 40 else f"{w[:39]}…" for w in words_out)
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({examples}{more})."
+        if self.languages:
+            text += f" {self.strange()}"
         if self.cleaned:
             gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
             text += f" clean: {gone} were removed."
@@ -383,6 +428,14 @@ class Vocabulary:
         if self.n_counted is not None and self.n_counted < SHORT:
             text += f" {self.shortness()}"
         return text
+
+    def strange(self) -> str:
+        """Report texts in languages whose stop words are counted, and what to do."""
+        shares = (f"{name} ({share:.0%})" for name, share in (self.languages or {}).items())
+        return (
+            f"By their stop words, which are counted, texts seem to be in {', '.join(shares)}. Set "
+            "'stop_words' to the language of the texts, or to several, such as 'english,german'."
+        )
 
     @property
     def very_short(self) -> bool:
@@ -496,7 +549,7 @@ class TopicVectorizer(CountVectorizer):
         phrases: bool = False,
         language: Literal["zh", "ja", "th"] | None = None,
     ) -> None:
-        parameters = dict(locals())
+        parameters = dict(locals())  # the arguments by name, which are passed to CountVectorizer
         names = {*self._get_param_names()} - {"clean", "phrases", "language"}
         super().__init__(**{name: parameters[name] for name in names})
         self.clean = clean
@@ -504,6 +557,7 @@ class TopicVectorizer(CountVectorizer):
         self.language = language
 
     def __sklearn_clone__(self) -> TopicVectorizer:
+        """Return a clone; scikit-learn's `clone` calls this method."""
         return copied(self)
 
     def build_preprocessor(self) -> Callable[[str], str]:
@@ -516,6 +570,7 @@ class TopicVectorizer(CountVectorizer):
 
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
+        # a fit replaces "auto" by this pattern
         automatic = self.token_pattern in ("auto", words_with_marks())
         if self.language is not None:
             tokenize = segmenter(self.language)
@@ -527,6 +582,7 @@ class TopicVectorizer(CountVectorizer):
 
     def _joining(self, tokenize: Callable[[Any], list[str]]) -> Callable[[Any], list[str]]:
         """Return a function that also joins the words of the phrases in the vocabulary."""
+        # the words that the user passed, before a fit
         words = getattr(self, "vocabulary_", self.vocabulary) or ()
         phrases = {word for word in words if " " in word}
         return partial(
@@ -543,7 +599,10 @@ class TopicVectorizer(CountVectorizer):
         return partial(self._analyzed, analyze=analyze, preprocess=preprocess)
 
     def _analyzed(self, text: str, *, analyze: Callable, preprocess: Callable) -> list[str]:
-        """Return what is counted of a text, or of the words of a list."""
+        """Return what is counted of a text, or of the words of a list.
+
+        `analyze` is scikit-learn's function for a whole text, and `preprocess` that for its parts.
+        """
         if not isinstance(text, Tokens):
             return analyze(text)
         words = [preprocess(word).strip() for word in text.tokens]
@@ -586,6 +645,7 @@ def count_words(
     """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
     counter = copied(vectorizer)
     _check_parameters(counter)
+    # whether the vectorizer learns words as a CountVectorizer does, with its limits
     usual = CountVectorizer.fit_transform, TopicVectorizer.fit_transform
     limited = getattr(type(counter), "fit_transform", None) in usual
     if limited:  # words are counted without limits, to find out which words the limits exclude
@@ -603,7 +663,8 @@ def count_words(
             counter.vocabulary_ = phrases  # which the analyzer joins
             kept |= phrases
         try:
-            X = CountVectorizer.fit_transform(counter, readable(counter, texts))
+            with naming_text(counter, texts):
+                X = CountVectorizer.fit_transform(counter, readable(counter, texts))
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
@@ -614,7 +675,8 @@ def count_words(
             ) from error
         counter.set_params(**limits_passed)
     else:
-        X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
+        with naming_text(counter, texts):
+            X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
     words = counter.get_feature_names_out()
     for word in words.tolist():
         if not isinstance(word, str):
@@ -622,8 +684,10 @@ def count_words(
     if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
         _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
     vocabulary = Vocabulary(words, len(texts))
+    languages: dict[str, float] = {}
     if limited and not counter.fixed_vocabulary_:
         limits, left_out = _left_out(X, limits_passed, np.isin(words, list(kept)))
+        # the number of texts with each word, by which the excluded words of each limit are sorted
         frequency = np.bincount(X.indices, minlength=len(words))
         dropped = {}
         for reason, mask in left_out.items():
@@ -631,7 +695,7 @@ def count_words(
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
         n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
-        dropped["stop_words"] = _stop_words_in(counter, texts)
+        dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
         keep = ~np.logical_or.reduce(list(left_out.values()))
         vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
@@ -644,13 +708,26 @@ def count_words(
             f"vectorizer={type(vectorizer).__name__}(min_df=1, max_df=1.0)."
         )
     n_counted = None  # not defined for weights, which are not integers
-    if np.array_equal(X.data, np.floor(X.data)):
+    fractions = X.data[X.data != np.floor(X.data)]
+    if len(fractions):
+        warn_user(
+            f"{type(counter).__name__} computes fractions, such as {fractions[0]:.3g}, which are "
+            "weights, not counts of words. Topics of counts are better: use a vectorizer that "
+            "counts, such as TopicVectorizer."
+        )
+    else:
         n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
     taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
-        vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(taken_out) or None
+        vocabulary,
+        n_counted=n_counted,
+        n_repeated=n_repeated,
+        cleaned=dict(taken_out) or None,
+        languages=languages or None,
     )
+    if languages:
+        warn_user(f"{vocabulary.strange()} Topics may consist of their stop words.")
     return counter, X, vocabulary
 
 
@@ -659,10 +736,10 @@ def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str,
     plain = copied(counter).set_params(phrases=False, stop_words=None)
     analyze = plain.build_analyzer()
     return find_phrases(
-        lambda: map(analyze, texts),
-        counter.get_stop_words() or frozenset(),
-        limits["min_df"],
-        limits["max_df"],
+        texts=lambda: map(analyze, texts),  # a function, because the words are read twice
+        stop_words=counter.get_stop_words() or frozenset(),
+        min_df=limits["min_df"],
+        max_df=limits["max_df"],
     )
 
 
@@ -679,6 +756,35 @@ def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
         )
 
 
+@contextmanager
+def naming_text(vectorizer: Any, texts: list[str]) -> Iterator[None]:
+    """Name the text for which a function of the user, such as a tokenizer, raises an error.
+
+    The vectorizer counts the texts in this context.  After an error they are analysed again, one by
+    one, to find the text.
+    """
+    try:
+        yield
+    except Exception as error:
+        functions = ("analyzer", "tokenizer", "preprocessor")
+        names = [name for name in functions if callable(getattr(vectorizer, name, None))]
+        if not names:  # the user has passed no function
+            raise
+        analyze = vectorizer.build_analyzer()
+        for number, text in enumerate(readable(vectorizer, texts)):
+            try:
+                analyze(text)
+            except Exception as cause:
+                raise BadParameter(
+                    f"documents[{number}]",
+                    f"a text that the {names[0]} of {type(vectorizer).__name__} can read",
+                    text[:40],
+                    f"It has {len(str(text).encode('utf-8', 'replace')):,} bytes. "
+                    f"{type(cause).__name__}: {cause}",
+                ) from cause
+        raise error  # no text alone is the cause
+
+
 def readable(vectorizer: Any, texts: list[str]) -> list:
     """Return texts in the form that a vectorizer accepts; the user's analyzer gets lists."""
     if not callable(getattr(vectorizer, "analyzer", None)):
@@ -693,24 +799,30 @@ def copied(vectorizer: Any) -> Any:
     return clone(vectorizer)
 
 
-def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
-    """Return the stop words that occur in a sample of the texts, most frequent first."""
+def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> tuple[list[str], dict]:
+    """Return the stop words that occur in a sample of the texts, most frequent first.
+
+    The second result is the share of texts that seem to be in other languages than the stop words.
+    """
     listed = counter.get_stop_words()
     if not listed or counter.analyzer != "word":
-        return []
+        return [], {}
     analyze = copied(counter).set_params(stop_words=None, ngram_range=(1, 1)).build_analyzer()
-    sample = readable(counter, texts[:: -(-len(texts) // LOOKED_AT)])
-    frequency = Counter(chain.from_iterable(listed & set(analyze(text)) for text in sample))
-    return sorted(frequency, key=lambda word: (-frequency[word], word))
+    sample = [*map(analyze, readable(counter, texts[:: -(-len(texts) // LOOKED_AT)]))]
+    frequency = Counter(chain.from_iterable(listed & set(words) for words in sample))
+    others = other_languages(sample, listed) if len(listed) >= SHORTEST_LIST else {}
+    return sorted(frequency, key=lambda word: (-frequency[word], word)), others
 
 
 def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
     """Warn if words are whole sentences, in scripts without spaces between words."""
     counted = list(zip(words, counts.tolist(), strict=True))
+    # the number of characters in all words, each as often as it occurs
     total = sum(len(word) * n for word, n in counted)
     for script, (letters, longest) in UNSPACED.items():
-        has = re.compile(letters).search
-        lengths = [(len(word) * n, n) for word, n in counted if has(word)]
+        is_in_script = re.compile(letters).search
+        lengths = [(len(word) * n, n) for word, n in counted if is_in_script(word)]
+        # the number of characters and of words in this script
         length, n = np.sum(lengths, axis=0) if lengths else (0, 1)
         if length > ENOUGH * total and length / n > longest:
             warn_user(
@@ -722,12 +834,13 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
 
 
 def _columns(words: NDArray) -> dict[str, int]:
+    """Return the column of each word."""
     return {word: column for column, word in enumerate(words.tolist())}
 
 
 def check_given(words: Any, n_words: int) -> NDArray:
-    """Check that there is a different word for each column of counts."""
-    seen: dict[str, None] = {}
+    """Check that there is a different word for each of `n_words` columns of counts."""
+    seen: dict[str, None] = {}  # the words so far, as a set in their order
     for column, word in enumerate(of_each(words, n_words, "words", "column")):
         if not isinstance(word, str) or word in seen:
             raise BadParameter(
@@ -746,6 +859,7 @@ def of_words(vectorizer: Any, words: NDArray) -> Any:
         raise BadParameter("vectorizer", "a CountVectorizer or None in fit_counts", vectorizer)
     counter = TopicVectorizer() if vectorizer is None else copied(vectorizer)
     _check_parameters(counter.set_params(stop_words=None))
+    # otherwise texts in lower case would not contain such words
     if any(word != word.lower() for word in words):
         counter.set_params(lowercase=False)
     return with_vocabulary(counter, words)
@@ -754,6 +868,7 @@ def of_words(vectorizer: Any, words: NDArray) -> Any:
 def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
     """Return a clone of a CountVectorizer that is fitted to these words."""
     fitted = copied(vectorizer)
+    # the attributes that CountVectorizer sets in `fit`
     fitted.vocabulary_ = _columns(words)
     fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
     return fitted
@@ -762,21 +877,26 @@ def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
 def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     """Return the vectorizer with stop words, unless it has its own or does not support them."""
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
+    # 0 if the vectorizer has no such parameter
     if stop_words is None or parameters.get("stop_words", 0) is not None:
         return vectorizer
     if callable(parameters.get("analyzer")):  # the user's function excludes words itself
         return vectorizer
-    if isinstance(stop_words, str) and stop_words == "english":
-        stop_words = [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
     if isinstance(stop_words, str):
-        if stop_words not in LANGUAGES:
+        languages = languages_in(stop_words)
+        if languages is None:
             raise BadParameter(
                 "stop_words",
-                f"'english', another of {sorted(LANGUAGES)}, a list of str or None",
+                f"'english', another of {sorted(LANGUAGES)}, some of them with commas between them,"
+                " a list of str or None",
                 stop_words,
             )
-        package = import_optional("stop_words", f"stop_words={stop_words!r}")
-        stop_words = package.get_stop_words(stop_words)
+        stop_words = [word for language in languages for word in stop_words_of(language)]
+    elif is_list(stop_words) and len(stop_words) and LANGUAGES.issuperset(map(str, stop_words)):
+        warn_user(
+            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
+            f"languages, pass {','.join(stop_words)!r}."
+        )
     array = as_array(stop_words)
     words = array.tolist() if array.ndim == 1 else [None]
     if not all(isinstance(word, str) for word in words):
@@ -791,7 +911,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
 
 def _check_parameters(vectorizer: Any) -> None:
     """Check parameters that scikit-learn does not check."""
-    wrong: tuple | None = None
+    wrong: tuple | None = None  # name, what it must be, and value of a wrong parameter
     dtype = getattr(vectorizer, "dtype", np.int64)
     try:
         numeric = np.dtype(dtype).kind in "iuf"
@@ -803,16 +923,18 @@ def _check_parameters(vectorizer: Any) -> None:
         words = getattr(vectorizer, name, None)
         if isinstance(words, Collection) and not all(isinstance(word, str) for word in words):
             wrong = name, "a list of str", words
+    # otherwise there is no tokenizer
     by_words = getattr(vectorizer, "analyzer", None) == "word"
     tokenizer = vectorizer.tokenizer if by_words else None
     if tokenizer is not None:
-        tokens = tokenizer("a word") if callable(tokenizer) else tokenizer
+        tokens = tokenizer("a word") if callable(tokenizer) else tokenizer  # a test
         tokens = (
             list(tokens) if isinstance(tokens, Iterable) and not isinstance(tokens, str) else tokens
         )
         if not isinstance(tokens, list) or not all(isinstance(word, str) for word in tokens):
             got = [type(word) for word in tokens] if isinstance(tokens, list) else tokens
             wrong = "tokenizer", "a function that returns the words of a text, a list of str", got
+    # "" is a correct pattern, for vectorizers that use none
     pattern = vectorizer.token_pattern if by_words and tokenizer is None else ""
     if getattr(vectorizer, "phrases", False) and (vectorizer.ngram_range != (1, 1) or not by_words):
         wrong = "phrases", "False unless words are counted, not n-grams", vectorizer.phrases
@@ -824,14 +946,17 @@ def _check_parameters(vectorizer: Any) -> None:
         wrong = "token_pattern", "a regular expression, or None if there is a tokenizer", pattern
     if wrong is not None:
         error = BadParameter(*wrong)
-        error.owner = type(vectorizer).__name__
+        error.owner = type(vectorizer).__name__  # the message says whose parameter it is
         raise error
 
 
 def _left_out(
     X: sparse.csr_matrix, parameters: dict[str, Any], kept: NDArray
 ) -> tuple[dict[str, int], dict[str, NDArray]]:
-    """Return the limits as numbers, and for each limit a mask of the words that it excludes."""
+    """Return the limits as numbers, and for each limit a mask of the words that it excludes.
+
+    `parameters` are those of the vectorizer, and `kept` marks words that are never excluded.
+    """
     limits = limits_of(parameters, X.shape[0])
     n_words = X.shape[1]
     low = limits["min_df"]
@@ -843,14 +968,14 @@ def _left_out(
             f" texts (max_df={parameters['max_df']!r}) and at least {low} "
             f"(min_df={parameters['min_df']!r})."
         )
-    frequency = np.bincount(X.indices, minlength=n_words)
+    frequency = np.bincount(X.indices, minlength=n_words)  # the number of texts with each word
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
     if max_words is not None:
-        left = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
-        counts = np.asarray(X.sum(axis=0)).ravel()[left]
-        counts = np.where(kept[left], np.inf, counts)  # these words are not excluded
-        rest = left[np.argsort(-counts, kind="stable")[max_words:]]
-        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), rest) & ~kept
+        remaining = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
+        counts = np.asarray(X.sum(axis=0)).ravel()[remaining]
+        counts = np.where(kept[remaining], np.inf, counts)  # these words come first
+        too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
+        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), too_rare) & ~kept
     return limits, dropped
 
 
@@ -859,6 +984,7 @@ def limits_of(parameters: Mapping[str, Any], n_documents: int) -> dict[str, int]
     low = parameters["min_df"]
     high = parameters["max_df"]
     max_words = parameters["max_features"]
+    # floats are shares of the documents
     low = low * n_documents if isinstance(low, float) else low
     high = high * n_documents if isinstance(high, float) else high
     # a default that contradicts a parameter of the user is not used

@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 N_WORDS = 10
 #: The number of words of a label.
 LABEL_WORDS = 3
+#: Columns of tables with a column for each label; labels must differ from them.
+COLUMNS = ("certainty", "label", "n_documents", "topic")
 #: Two words are similar if at least the first number of letters at their beginnings are equal, and
 #: the rest of each word has at most the second number of letters.
 _STEM = 4
@@ -46,18 +48,19 @@ def relevance_of(topic: Floats, word_shares: Floats, relevance: float) -> Floats
     .. math::
         \lambda \log p(w \mid k) + (1 - \lambda) \log \frac{p(w \mid k)}{p(w)}
     """
-    present = topic > 0
-    result = np.full(len(topic), -np.inf)
-    common = (1 - relevance) * special.log(word_shares[present])
-    result[present] = special.log(topic[present]) - common
-    return result
+    is_in_topic = topic > 0
+    relevances = np.full(len(topic), -np.inf)  # of words that the topic does not contain
+    # the formula with log p(w | k) taken out
+    common = (1 - relevance) * special.log(word_shares[is_in_topic])
+    relevances[is_in_topic] = special.log(topic[is_in_topic]) - common
+    return relevances
 
 
 def most_relevant(topic: Floats, word_shares: Floats, n: int, relevance: float) -> NDArray[np.intp]:
     """Return the columns of the n most relevant words of a topic, best first."""
-    ranks = relevance_of(topic, word_shares, relevance)
-    (columns,) = top_columns(ranks[np.newaxis], n)
-    return columns[topic[columns] > 0]
+    relevances = relevance_of(topic, word_shares, relevance)
+    (columns,) = top_columns(relevances[np.newaxis], n)  # as the only row of a matrix
+    return columns[topic[columns] > 0]  # without words that the topic does not contain
 
 
 def frex_of(topics: Floats, k: int, weight: float) -> Floats:
@@ -70,8 +73,11 @@ def frex_of(topics: Floats, k: int, weight: float) -> Floats:
     where F is the share of the words whose value is not larger.
     """
     exclusivity = topics[k] / np.maximum(topics.sum(axis=0), np.finfo(np.float64).tiny)
-    frequency, rank = (rankdata(values) / len(values) for values in (topics[k], exclusivity))
-    return 1 / (weight / frequency + (1 - weight) / rank)
+    # F of both: ranks divided by the number of words
+    frequency_rank, exclusivity_rank = (
+        rankdata(values) / len(values) for values in (topics[k], exclusivity)
+    )
+    return 1 / (weight / frequency_rank + (1 - weight) / exclusivity_rank)
 
 
 def exclusivity_of(topics: Floats, n: int = N_WORDS) -> Floats:
@@ -83,8 +89,9 @@ def exclusivity_of(topics: Floats, n: int = N_WORDS) -> Floats:
     """
     top = top_columns(topics, n)
     shares = np.take_along_axis(topics, top, axis=1)
-    of_all = np.maximum(topics.sum(axis=0)[top], np.finfo(np.float64).tiny)  # it may be 0
-    return (shares / of_all).mean(axis=1)
+    # the sum over topics may be 0
+    sums = np.maximum(topics.sum(axis=0)[top], np.finfo(np.float64).tiny)
+    return (shares / sums).mean(axis=1)
 
 
 def label_words(words: Sequence[str]) -> list[str]:
@@ -97,6 +104,8 @@ def label_words(words: Sequence[str]) -> list[str]:
 
 
 def _are_alike(a: str, b: str) -> bool:
+    """Whether two words differ only in a short ending."""
+    # the number of equal letters at their beginnings
     n_same = next(
         (n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
     )
@@ -106,7 +115,8 @@ def _are_alike(a: str, b: str) -> bool:
 def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[str]:
     """Make a label for each topic from its most relevant words; all labels differ.
 
-    Topics that have a label in `given` keep this label.
+    `words` contains the most relevant words of each topic.  Topics that have a label in `fixed`
+    keep this label.
     """
     labels: list[str] = []
     for topic, words_of_topic in enumerate(words):
@@ -114,20 +124,23 @@ def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[
             labels.append(fixed[topic])
             continue
         kept = label_words(words_of_topic)
+        # candidates: three words, more words until it differs from other labels, then a number
         names = [", ".join(kept[:n]) for n in range(LABEL_WORDS, max(len(kept), LABEL_WORDS) + 1)]
         names += [f"{names[0]} ({number})" for number in range(2, len(words) + len(fixed) + 2)]
-        taken = {*labels, *fixed.values()}
+        taken = {*labels, *fixed.values(), *COLUMNS}
         labels.append(next(name for name in names if name not in taken))
     return labels
 
 
 def check_labels(labels: Mapping[int, Any]) -> None:
-    """Check that labels are str, not empty, and different."""
+    """Check that labels are str, not empty, and different from each other and from columns."""
     seen: list[str] = []
     for topic, label in labels.items():
-        if not isinstance(label, str) or not label.strip() or label in seen:
+        if not isinstance(label, str) or not label.strip() or label in seen or label in COLUMNS:
             raise BadParameter(
-                f"labels[{topic}]", "a non-empty str that differs from all other labels", label
+                f"labels[{topic}]",
+                f"a non-empty str that differs from all other labels and is not in {COLUMNS}",
+                label,
             )
         seen.append(label)
 
@@ -141,8 +154,9 @@ class Labels(Sequence[str]):
     def __init__(
         self, labels: Sequence[str], keep: Callable[[dict[int, str]], None] | None = None
     ) -> None:
+        """Store the label of each topic; `keep`, if any, sets changes in the model."""
         self._labels = list(labels)
-        self._keep = keep
+        self._set_in_model = keep
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Labels, (self._labels,)  # changes of a copy do not change the model
@@ -168,8 +182,8 @@ class Labels(Sequence[str]):
         """Return the number of a topic from its number or its label."""
         if isinstance(topic, str) and topic in self._labels:
             return self._labels.index(topic)
-        number = isinstance(topic, Integral) and not isinstance(topic, bool)
-        if not number or not 0 <= topic < len(self):
+        is_number = isinstance(topic, Integral) and not isinstance(topic, bool)
+        if not is_number or not 0 <= topic < len(self):
             raise BadParameter(
                 "topic", (f"an int from 0 to {len(self) - 1} or the label of a topic"), topic
             )
@@ -178,6 +192,7 @@ class Labels(Sequence[str]):
     def numbers(self, topics: Any) -> list[int]:
         """Return the numbers of one or several topics from their numbers or labels."""
         listed = [topics] if isinstance(topics, Integral | str) else topics
+        # an array without axes has no length
         is_list = isinstance(listed, Sequence | np.ndarray) and getattr(listed, "ndim", 1) > 0
         if not is_list or not len(listed):
             raise BadParameter("topics", "a list of numbers or labels of topics", topics)
@@ -192,10 +207,12 @@ class Labels(Sequence[str]):
         if isinstance(labels, str):
             labels = read_answer(labels)
         if not isinstance(labels, Mapping):
+            # one label for each topic
             labels = dict(enumerate(of_each(labels, len(self), "labels", "topic")))
         changes = {self.number(topic): label for topic, label in labels.items()}
-        changed = dict(enumerate(self._labels)) | changes
-        check_labels(changed)
-        if self._keep is not None:
-            self._keep({topic: str(label) for topic, label in changes.items()})
-        self._labels[:] = map(str, changed.values())
+        all_labels = dict(enumerate(self._labels)) | changes
+        check_labels(all_labels)
+        if self._set_in_model is not None:
+            # str, because a label may be of a subclass such as NumPy's
+            self._set_in_model({topic: str(label) for topic, label in changes.items()})
+        self._labels[:] = map(str, all_labels.values())  # in the same list, which others may hold

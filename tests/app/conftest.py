@@ -91,7 +91,7 @@ def fitted(table, tmp_path_factory):
     assert answer.status_code == 200, answer.text
     answer = client.post("study/fit", json={**SETTINGS, "n_topics": 4})
     assert answer.status_code == 200, answer.text
-    assert client.get("study/state").json()["progress"] is not None
+    assert client.post("study/state", json={}).json()["line"] is not None
     settled(study)
     assert not study.problem
     return folder

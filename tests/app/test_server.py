@@ -26,13 +26,16 @@ def error(answer):
 
 
 def edit(client, kind, topics=(), label="", version=None):
-    version = client.get("study/state").json()["version"] if version is None else version
+    version = client.post("study/state", json={}).json()["version"] if version is None else version
     values = dict(version=version, kind=kind, topics=list(topics), label=label)
     return client.post("study/edit", json=values)
 
 
 def labels(client):
-    return {topic["topic"]: topic["label"] for topic in client.get("study/state").json()["topics"]}
+    return {
+        topic["topic"]: topic["label"]
+        for topic in client.post("study/state", json={}).json()["topics"]
+    }
 
 
 # ------------------------------------------------------------------------------- who may ask
@@ -40,7 +43,7 @@ def labels(client):
 
 @pytest.mark.parametrize("host", ["example.org", "127.0.0.1.example.org", "10.0.0.1", ""])
 def test_another_host_is_refused(client, host):
-    assert client.get("study/state", headers={"host": host}).status_code == 400
+    assert client.post("study/state", json={}, headers={"host": host}).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -54,11 +57,11 @@ def test_a_link_without_the_token_is_refused(client, path):
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_a_request_of_another_page_is_refused(client, site):
-    assert client.get("study/state", headers={"sec-fetch-site": site}).status_code == 403
+    assert client.post("study/state", json={}, headers={"sec-fetch-site": site}).status_code == 403
 
 
 def test_only_the_script_of_the_server_runs(client):
-    for path in ("", "study/state", "page.js", "page.css", "documents/0", "results/report.html"):
+    for path in ("", "page.js", "page.css", "documents/0", "results/report.html"):
         answer = client.get(path)
         assert answer.status_code == 200
         policy = answer.headers["content-security-policy"]
@@ -88,7 +91,7 @@ def test_the_page_loads_nothing_from_elsewhere(client):
         "..%2Fserver.py",
         "documents/99999",
         "documents/-1",
-        "study/compare?role=kind",
+        "study/compare",
         "study/take",
     ],
 )
@@ -110,7 +113,7 @@ def test_a_path_in_the_name_of_a_file_has_no_effect(empty, tmp_path, table, name
     answer = empty.post("upload", params={"name": name}, content=table.read_bytes())
     assert answer.status_code == 200
     assert names_in(tmp_path) == {"empty", "study.json", "documents.csv"}
-    assert empty.get("study/state").json()["name"] == name.rpartition("/")[2]
+    assert empty.post("study/state", json={}).json()["name"] == name.rpartition("/")[2]
 
 
 def test_a_large_file_is_refused(empty, tmp_path, table, monkeypatch):
@@ -127,7 +130,7 @@ def test_a_large_file_is_refused(empty, tmp_path, table, monkeypatch):
     answer = empty.post("upload?name=a.csv", content=b"text", headers=headers)
     assert "larger than 1 MB" in error(answer)
     assert names_in(tmp_path) == {"empty"}
-    assert empty.get("study/state").json()["largest"] == 500 << 20
+    assert empty.post("study/state", json={}).json()["largest"] == 500 << 20
 
 
 def zipped(**members):
@@ -161,7 +164,7 @@ def test_a_broken_file_gets_an_error_that_names_it(empty, tmp_path, name, conten
     told = error(empty.post("upload", params={"name": name}, content=content))
     assert message in told and str(tmp_path) not in told
     assert names_in(tmp_path) == {"empty"}
-    assert "documents" not in empty.get("study/state").json()
+    assert "documents" not in empty.post("study/state", json={}).json()
 
 
 def test_a_zip_file_that_unpacks_to_very_much_is_refused(empty, monkeypatch):
@@ -210,7 +213,7 @@ FRAME = pandas.DataFrame({"text": ["one", "naïve"], "year": [2000, 2001], "note
 def test_files_of_each_kind_are_read(empty, name, content, columns, first):
     answer = empty.post("upload", params={"name": name}, content=content)
     assert answer.status_code == 200, answer.text
-    state = empty.get("study/state").json()
+    state = empty.post("study/state", json={}).json()
     assert (state["columns"], state["first"][0], state["name"]) == (columns, first, name)
 
 
@@ -222,7 +225,7 @@ def test_wrong_settings_are_refused_before_the_fit(empty, table):
         assert repr(*wrong.values()) in error(empty.post("study/fit", json=values))
     assert empty.post("study/fit", content=b"{").status_code == 400
     assert empty.post("study/fit", json={}).status_code == 400
-    assert empty.get("study/state").json()["progress"] is None
+    assert empty.post("study/state", json={}).json()["line"] is None
 
 
 # ------------------------------------------------------------------------------- topics
@@ -264,16 +267,16 @@ def test_a_wrong_change_is_refused_and_changes_nothing(client, study, kind, topi
 
 
 def test_a_change_in_a_second_tab_is_seen_in_the_first(client):
-    version = client.get("study/state").json()["version"]
+    version = client.post("study/state", json={}).json()["version"]
     assert edit(client, "merge", [0, 1], version=version).status_code == 200
     assert "another tab" in error(edit(client, "merge", [0, 1], version=version))
     assert len(labels(client)) == 3
 
 
 def test_documents_are_found(client, study):
-    def find(query="", topic="", group="", start=0):
+    def find(query="", topic=None, group="", start=0):
         asked = dict(query=query, topic=topic, group=group, start=start)
-        return client.get("study/documents", params=asked).json()
+        return client.post("study/documents", json=asked).json()
 
     assert find()["n"] == 80 and len(find()["rows"]) == 25
     assert len(find(start=75)["rows"]) == 5
@@ -283,7 +286,7 @@ def test_documents_are_found(client, study):
     assert find(group=HOSTILE)["n"] == 2
     label = study.summary.labels[2]
     assert find(label)["n"] >= (study.summary.document_topics == 2).sum()
-    ranked = find(topic="2")["rows"]
+    ranked = find(topic=2)["rows"]
     assert [row["label"] for row in ranked] == [label] * 25
     shares = [row["share"] for row in ranked]
     np.testing.assert_array_equal(shares, np.sort(study.summary.shares[:, 2])[::-1][:25])
@@ -291,7 +294,7 @@ def test_documents_are_found(client, study):
 
 @pytest.mark.parametrize("role, method", [("group", "by_group"), ("time", "over_time")])
 def test_groups_and_years_are_compared(client, study, role, method):
-    shares, errors = client.get(f"study/compare?role={role}").json()
+    shares, errors = client.post("study/compare", json=dict(role=role)).json()
     column = study.table["kind" if role == "group" else "date"].tolist()
     wanted = getattr(study.summary, method)(column)
     spread = getattr(study.summary, method)(column, value="std_error")
@@ -303,7 +306,7 @@ def test_groups_and_years_are_compared(client, study, role, method):
 def test_html_is_shown_as_text(client):
     assert edit(client, "label", [0], HOSTILE).status_code == 200
     assert labels(client)[0] == HOSTILE
-    assert client.get("study/state").headers["content-type"] == "application/json"
+    assert client.post("study/state", json={}).headers["content-type"] == "application/json"
     for path in ("documents/0", "results/report.html"):
         text = client.get(path).text
         assert "<script>alert" not in text and "<img src=x" not in text
@@ -366,14 +369,14 @@ def test_the_program_contains_names_only_as_strings(client, study, name):
 
 
 def test_many_requests_at_once(client):
-    paths = [
-        "study/state",
-        "study/documents?query=star&topic=&group=&start=0",
-        "study/compare?role=group",
-        "documents/1",
+    found = dict(query="star", topic=None, group="", start=0)
+    asked = [
+        ("POST", "study/state", dict(json={})),
+        ("POST", "study/documents", dict(json=found)),
+        ("POST", "study/compare", dict(json=dict(role="group"))),
+        ("GET", "documents/1", {}),
     ]
-
-    answers = asyncio.run(client.ask(*(("GET", paths[n % 4], {}) for n in range(200))))
+    answers = asyncio.run(client.ask(*(asked[n % 4] for n in range(200))))
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 4
 
@@ -401,9 +404,9 @@ def test_an_error_of_the_fit_is_shown(empty, tmp_path):
     assert empty.post("study/fit", json=values).status_code == 200
     again = Study(tmp_path / "empty", read_columns)
     assert again.saved["next"] == values
-    state = empty.get("study/state").json()
-    while state["progress"]:
-        state = empty.get("study/state").json()
+    state = empty.post("study/state", json={}).json()
+    while state["line"] is not None:
+        state = empty.post("study/state", json={}).json()
     assert "word" in state["problem"] and state["next"] and "topics" not in state
 
 
@@ -416,7 +419,7 @@ def test_a_fit_that_was_cancelled_continues_with_the_same_result(tmp_path):
     study = Study(tmp_path / "study", read_columns)
     study.take(path, path.name)
     study.fit(**SETTINGS | dict(title="", time="", group="", n_topics=50))
-    while study.state()["progress"].get("percent", 0) < 5:
+    while not re.search(r"[1-9]\d%", study.state()["line"]):
         time.sleep(0.02)
     study.cancel()
     settled(study)

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import warnings
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 
 import annealvi
 from annealvi.cli import fit as module
+from annealvi.cli.commands import make_parser
 from tests.marks import cases
 
 from .conftest import TOPICS
@@ -172,6 +174,49 @@ def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tm
     done = call(*options, "--clean", "--stop-words", "german")
     assert done.status == 0 and "on the list of stop words (" in done.err
     assert "nicht" not in done.out
+
+
+def test_few_documents_for_the_topics_are_told(call, jsonl):
+    few = "36 documents for 3 topics are fewer than 20 documents per topic"
+    assert few in call("fit", jsonl, "--n-topics", 3, "--model", "m").err
+    assert "fewer than 20" not in call("fit", jsonl, "--n-topics", 1).err
+    texts = [json.loads(line)["text"] for line in jsonl.read_text("utf-8").splitlines()]
+    trust = annealvi.load("m").describe(texts[:9]).trust
+    assert trust["weak"].all() and all(few in reason for reason in trust["reason"])
+
+
+def test_more_topics_than_documents_are_told(rows):
+    texts = [row["text"] for row in rows[:15]]
+    with pytest.warns(UserWarning, match="more topics than documents: 16 topics for 15 documents"):
+        annealvi.TopicModel(16, random_state=0).fit(texts)
+
+
+@cases(
+    "words, left_out",
+    ("german,english", {"nicht", "und", "the", "and"}),
+    ("German", {"nicht", "und"}),
+    ("de", {"nicht", "und"}),
+    ("en_GB, de-AT", {"nicht", "und", "the", "and"}),
+)
+def test_stop_words_of_languages(words, left_out):
+    pytest.importorskip("stop_words")
+    chosen = make_parser().parse_args(["fit", "x", "--stop-words", words])
+    model = module._estimator(chosen)
+    texts = ["the and und nicht planet"] * 5 + ["und the and nicht moon"] * 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counted = set(model.set_params(n_topics=1).fit(texts).feature_names_)
+    assert counted == {"the", "and", "und", "nicht", "planet", "moon"} - left_out
+
+
+def test_exact_copies_are_dropped(call, jsonl):
+    line = jsonl.read_text("utf-8").splitlines()[0]
+    with jsonl.open("a", encoding="utf-8") as stream:
+        stream.write(f"{line}\n" * 3)
+    done = call("fit", jsonl, "--n-topics", 3, "--time", "date", "--report", "r", "--drop-copies")
+    assert "dropped 3 exact copies" in done.err and "read 36 documents" in done.err
+    assert "repeat" not in done.err
+    assert "3 documents repeat an earlier" in call("fit", jsonl, "--n-topics", 3).err
 
 
 def test_quiet_says_nothing(call, jsonl):

@@ -48,12 +48,24 @@ def test_a_folder_for_a_paper(call, model, jsonl, rows):
         assert (folder / name).read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.parametrize("n_topics", [3, 12])
+def test_many_groups_fit_on_a_page(call, jsonl, n_topics):
+    """In LaTeX the largest groups are shown, and all others as one; the .csv file has all."""
+    model = call("fit", jsonl, "--n-topics", n_topics, "--model", "m").place / "m"
+    call("paper", model, jsonl, "--group", "id", "--folder", "out")
+    folder = model.parent / "out"
+    assert len(pd.read_csv(folder / "by_group.csv")) == 36
+    lines = (folder / "by_group.tex").read_text(encoding="utf-8").splitlines()
+    assert len(lines[0].split("{")[-1]) <= 12 and "27 others" in "".join(lines)
+    assert len(lines) == 6 + (10 if n_topics == 3 else n_topics)
+
+
 @pytest.mark.slow
 def test_few_classes_stand_above_the_columns(call, model, jsonl):
     call("paper", model, jsonl, "--time", "date", "--freq", "2YE")
     path = call("show", model).place / "paper" / "over_time.tex"
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert lines[2].startswith("topic & 2000 (12) & 2002 (24) ") and len(lines) == 9
+    assert lines[2].startswith("label & 2000 (12) & 2002 (24) ") and len(lines) == 9
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_labels_to_a_file(call, model, jsonl):
     text = (done.place / "labels.csv").read_text(encoding="utf-8")
     assert text == call("label", model, jsonl).out
     failed = call("label", model, jsonl, "--output", "no/labels.csv")
-    assert failed.status == 2 and "no/labels.csv': No such file" in failed.err
+    assert failed.status == 2 and "'no/labels.csv' must be a file in a folder" in failed.err
 
 
 def test_show(call, model):

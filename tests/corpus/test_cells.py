@@ -258,3 +258,62 @@ def test_the_command_reads_a_folder_of_10x(folder, tmp_path, capsys):
     assert main(["fit", str(folder), "--n-topics", "3", "--model", str(model)]) == 0
     assert main(["label", str(model), str(folder), "--shares"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("cell39,")
+
+
+KINDS = ["Gene Expression"] * 4 + ["Peaks"] * 3 + ["Antibody Capture"] * 2
+
+
+def cell_ranger(path, kinds, old=False):
+    """Write counts of features in cells as Cell Ranger does; return the counts of cells."""
+    h5py = pytest.importorskip("h5py")
+    counts = sparse.csc_matrix(np.random.RandomState(0).poisson(1, (len(kinds), 12)))
+    names = np.array([f"NAME{n}" for n in range(len(kinds))], "S")
+    with h5py.File(path, "w") as file:
+        group = file.create_group("GRCh38" if old else "matrix")
+        group["barcodes"] = np.array([f"{'ACGT' * 4}-{n}" for n in range(12)], "S")
+        group["shape"] = counts.shape
+        for name in ("data", "indices", "indptr"):
+            group[name] = getattr(counts, name)
+        if old:
+            group["gene_names"] = names
+        else:
+            group["features/name"] = names
+            group["features/feature_type"] = np.array(kinds, "S")
+    return counts.toarray().T
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_file_of_cell_ranger(old, tmp_path):
+    path = tmp_path / "filtered_feature_bc_matrix.h5"
+    counts = cell_ranger(path, KINDS[:4], old)
+    cells = corpus.read_cells(path)
+    assert_array_equal(cells.data.toarray(), counts)
+    assert cells.feature_names.tolist() == ["NAME0", "NAME1", "NAME2", "NAME3"]
+    assert cells.document_names[1].endswith("-1")
+    assert_array_equal(corpus.open_corpus(path).toarray(), counts)
+    refused("'layer' parameter must be None for a file of Cell", corpus.read_cells, path, layer="a")
+
+
+def test_genes_are_read_if_there_are_several_kinds_of_features(tmp_path):
+    counts = cell_ranger(tmp_path / "x.h5", KINDS)
+    lines = [f"ID{n}\tNAME{n}\t{kind}" for n, kind in enumerate(KINDS)]
+    (tmp_path / "features.tsv").write_text("\n".join(lines))
+    mmwrite(tmp_path / "matrix.mtx", sparse.csr_matrix(counts.T))
+    for source in (tmp_path / "x.h5", tmp_path):
+        with pytest.warns(UserWarning, match=r"Peaks \(3\), Antibody Capture \(2\). Only Gene"):
+            cells = corpus.read_cells(source)
+        assert_array_equal(cells.data.toarray(), counts[:, :4])
+        assert cells.feature_names.tolist() == ["NAME0", "NAME1", "NAME2", "NAME3"]
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    var = pandas.DataFrame({"feature_types": KINDS}, [line.split("\t")[1] for line in lines])
+    with pytest.warns(UserWarning, match="several kinds: Gene Expression, Peaks, Antibody"):
+        assert corpus.read_cells(anndata.AnnData(counts, var=var)).data.shape == (12, 9)
+
+
+def test_a_file_that_is_no_anndata(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["numbers"] = [1, 2]
+    refused(
+        "x.h5' cannot be read as AnnData: it is no AnnData", corpus.read_cells, tmp_path / "x.h5"
+    )

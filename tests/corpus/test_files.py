@@ -137,6 +137,7 @@ def test_blocks_of_gensim(block_size):
         assert_array_equal(read, whole)
 
 
+@pytest.mark.filterwarnings("ignore:Block .* contains no word")
 @pytest.mark.parametrize("block_size", [1, 4, 10])
 def test_blocks_of_texts(block_size):
     for vectorizer in (
@@ -159,7 +160,7 @@ def test_blocks_of_texts(block_size):
     ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
     ("1\n1\n2\n1 1 1\n", "must contain 2 entries. Got 1"),
     ("1\n1\n1\n", "must contain 1 entries. Got 0"),
-    ("1\n1\n1\n1 1\n", "three numbers .document, word, count.. Got 2"),
+    ("1\n1\n1\n1 1\n", "three numbers .document, word, count.. Got '1 1' in the line of entry 1"),
     ("1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
     ("1\n1\n1\n1 1 -2\n", "must be finite and non-negative. Got -2"),
     ("1\n1\n1\n1 1 nan\n", "must be finite and non-negative. Got nan"),
@@ -218,3 +219,25 @@ def stream_texts(texts):
 )
 def test_arguments_that_are_refused(call, error, message):
     refused(message, list, call(), error=error)
+
+
+@pytest.mark.parametrize("block_size", [2, 3])
+def test_a_block_without_a_counted_word_is_told(block_size):
+    texts = ["gene star"] * block_size + ["", "unknown words", "none"][:block_size] + ["star"]
+    stream = corpus.stream_texts(
+        iter(texts), CountVectorizer(vocabulary=["gene", "star"]), block_size=block_size
+    )
+    with pytest.warns(UserWarning, match=f"Block 1 .* document {block_size} to"):
+        assert len(list(stream)) == 3
+
+
+def test_the_line_of_a_broken_file_is_named(tmp_path):
+    path = tmp_path / "x"
+    for text, message in {
+        "1 0:2\n\n2 0:1 1\n": "document 1 must be",
+        "a 0:1\n": "document 0",
+    }.items():
+        path.write_text(text)
+        refused(f"the line of {message}", corpus.read_lda_c, path)
+    path.write_text("2\n2\n3\n1 1 4\n1 23\n2 1 1\n")
+    refused("Got '1 23' in the line of entry 2", corpus.read_uci, path)

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.corpus import read_mallet_doc_topics, read_mallet_state, read_mallet_topic_keys
 from annealvi.corpus.mallet import read_mallet_weights
+from tests.asserts import refused
 from tests.marks import cases
 
 STATE = """#doc source pos typeindex type topic
@@ -105,3 +106,19 @@ def test_wrong_files(tmp_path, read, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         read(path)
     assert repr(str(path)) in str(caught.value)
+
+
+IN_PAIRS = "#doc name topic proportion\n0\ta\t0\t.7\t1\t.3\n1\tb\t0\t.71\t.3\n2\tc\t1\t.9\t0\t.1\n"
+BROKEN = {
+    IN_PAIRS: (read_mallet_doc_topics, "line 3, '1 b 0 .71 .3'"),
+    "0\ta\t.7\t.3\n1\t.4\t.6\n2\tc\t.1\t.9\n": (read_mallet_doc_topics, "line 2, '1 .4 .6'"),
+    "0\tstar\t2\n0\tmoon\n": (read_mallet_weights, "line 2, '0 moon'"),
+    "0\t.1\tstar moon\n1 .1\tbread\n": (read_mallet_topic_keys, "line 2, '1 .1 bread'"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_the_line_with_a_missing_cell_is_named(text, tmp_path):
+    read, message = BROKEN[text]
+    (tmp_path / "x").write_text(text)
+    refused(message, read, tmp_path / "x")

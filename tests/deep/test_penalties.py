@@ -43,7 +43,7 @@ def test_the_average_is_debiased(alpha):
     for step, value in enumerate(values):
         weights = alpha ** np.arange(step, -1, -1.0)
         exact = weights @ values[: step + 1].numpy() / weights.sum()
-        assert_allclose(penalty.follow(value), exact, rtol=1e-12)
+        assert_allclose(penalty.update_average(value), exact, rtol=1e-12)
 
 
 def test_magnitudes_fall_from_the_elbo_at_the_start():

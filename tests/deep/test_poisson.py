@@ -214,14 +214,14 @@ def test_new_documents_are_held_back_each_alone(statistic, average):
     options = dict(magnitude=2.0, gamma=1.0, decay=0.6, average=average)
     together, net = ProximityPenalty(statistic, **options).plan(9), fitted.network_
     path = torch.randn(3, 5, 3, requires_grad=True)
-    found = [fitted._moved(together, log_rates) for log_rates in path][-1]
+    found = [fitted._distances_from_past(together, log_rates) for log_rates in path][-1]
     for d in range(5):
         alone, f = ProximityPenalty(statistic, **options).plan(9), together.statistic
         for log_rates in path[:, d]:
             value = net.statistic(f, log_rates[None])
             past = None
             if average == "parameters":
-                past = net.statistic(f, alone.follow(log_rates)[None])
+                past = net.statistic(f, alone.update_average(log_rates)[None])
             cost = alone(value, 0, 0.0, past)
         torch.testing.assert_close(2 * found[d], cost, rtol=1e-4, atol=1e-5)
 

@@ -212,3 +212,26 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     with pytest.raises(FileNotFoundError) as raised, replacing(path):
         pass
     assert Path(raised.value.filename) == path and ".partial" not in str(raised.value)
+
+
+def test_many_strings_need_no_space_in_the_header(tmp_path):
+    strings = np.array([f'größer-{n}\n"' for n in range(20_000)], dtype=object)
+    write(tmp_path / "x", "test", {"words": strings, "few": strings[:3]})
+    tree = read(tmp_path / "x", "test")["tree"]
+    assert_array_equal(tree["words"], strings)
+    assert_array_equal(tree["few"], strings[:3])
+    assert int.from_bytes((tmp_path / "x").read_bytes()[:8], "little") < 1000
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"{}", b"\xff", b"["])
+def test_damaged_strings_are_refused(content, tmp_path, monkeypatch):
+    made = container._flatten_array
+
+    def damaged(array, path, tensors):
+        reference = made(array, path, tensors)
+        tensors[path] = np.frombuffer(content, np.uint8)
+        return reference
+
+    monkeypatch.setattr(container, "_flatten_array", damaged)
+    write(tmp_path / "x", "test", {"words": np.array(["a"] * 20_000, dtype=object)})
+    refused("damaged", read, tmp_path / "x", "test")

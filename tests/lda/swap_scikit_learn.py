@@ -8,7 +8,6 @@ from annealvi import TemperedLDA
 
 # as a subclass would have it whose __init__ has another default
 TemperedLDA.__init__.__kwdefaults__["preset"] = os.environ["ANNEALVI_TEST_PRESET"]
-TemperedLDA.__init__.__kwdefaults__["n_init"] = 1  # its tests count the passes
 
 
 class LatentDirichletAllocation(TemperedLDA):

@@ -17,7 +17,7 @@ from annealvi.lda.hooks import LEAST_GAIN, hold_out, moved_share
 from annealvi.lda.settings import passes, resolve, words_per_entry
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
-from tests.asserts import refused, with_topics
+from tests.asserts import refused
 from tests.marks import cases, slow_values
 
 
@@ -188,7 +188,7 @@ def test_attributes_are_of_all_documents(X, temperature):
     topics = lda.fit_transform(X)
     assert topics.shape == (120, 5)
     assert_allclose(topics, lda.transform(X), rtol=1e-9)
-    assert lda.bound_ == pytest.approx(with_topics(lda).perplexity(X), rel=1e-12)
+    assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-12)
     if temperature == "local":
         assert lda.document_temperatures_.shape == (120,)
         assert_allclose(lda.document_temperatures_, lda.document_temperatures(X), rtol=1e-9)

@@ -13,7 +13,6 @@ from annealvi.lda.fit import Fit, MergedFit
 from annealvi.lda.settings import FINISH
 from annealvi.metrics import topic_stability
 from annealvi.models.lda.merging import Largest, merged_topics, support
-from tests.asserts import with_topics
 from tests.lda.resumed import bits, corpus
 from tests.marks import cases
 
@@ -63,7 +62,7 @@ def test_settings_and_results(X, finish):
     lda = merged().fit(X)
     assert lda.settings_["merged"] and lda.settings_["max_iter"] == 5
     assert lda.n_iter_ == 5 + 2 + 2
-    assert lda.bound_ == pytest.approx(with_topics(lda).perplexity(X), rel=1e-6)
+    assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-6)
     with pytest.raises(AttributeError, match="exists only after a `fit` whose runs are not merged"):
         assert lda.init_scores_
     parameters = {name: value for name, value in lda.settings_.items() if name != "merged"}
@@ -142,7 +141,7 @@ def test_a_fit_that_is_stopped_leaves_what_there_is(X, stage, error, finish):
     if error is StopIteration:
         stages(lda, X, act)
         assert hasattr(lda, "topic_support_") == (stage != 0)  # of the starts that have ended
-        assert lda.bound_ == pytest.approx(with_topics(lda).perplexity(X), rel=1e-6)
+        assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-6)
     else:
         with pytest.raises(error):
             stages(lda, X, act)
@@ -219,15 +218,19 @@ def test_evaluations(X, finish):
 
 def test_what_is_printed(X, capsys, finish):
     finish(1)
-    merged(n_init=2, verbose=1).fit(X)
+    merged(n_init=2, verbose=2).fit(X)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:5] == [f"run 1, iteration: {n} of max_iter: 5" for n in range(1, 6)]
     assert lines[9:] == [
         "run 2, iteration: 5 of max_iter: 5",
         "merged, iteration: 1 of 2",
         "merged, iteration: 2 of 2",
-        "merged, iteration: 1 of at most 1 batch passes at the end",
+        "iteration: 1 of at most 1 batch passes at the end",
     ]
+    merged(n_init=2, verbose=1).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:-1] == [f"iteration: {n} of max_iter: 5" for n in range(1, 6)]
+    assert lines[-1] == "iteration: 1 of at most 1 batch passes at the end"
 
 
 def test_a_default_fit_warns_of_nothing(X, recwarn, finish):

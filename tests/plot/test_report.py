@@ -9,11 +9,12 @@ from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from annealvi import TemperedLDA
+from annealvi import TemperedLDA, TopicModel
 from annealvi.datasets import make_topic_corpus
 from annealvi.plot import report as module
 from annealvi.plot.report import write_report
@@ -253,3 +254,13 @@ def test_topics_that_were_merged_have_no_history_of_a_fit(tmp_path):
     lda = merge_topics(TemperedLDA(4, max_iter=5, random_state=0).fit(X), [[0, 1]])
     write_report(describe(lda, X), tmp_path / "topics.html")
     assert 'data-sections=""' in (tmp_path / "topics.html").read_text(encoding="utf-8")
+
+
+def test_groups_of_texts_with_an_index(tmp_path):
+    texts = pd.Series(["star planet moon", "bread butter jam"] * 20, index=range(100, 140))
+    summary = TopicModel(2, random_state=0).fit(texts).describe(texts)
+    groups = pd.Series(["a", "b"] * 20, index=texts.index)
+    for number, given in enumerate((groups, groups[::-1], groups.tolist())):
+        write_report(summary, tmp_path / f"{number}.html", groups=given)
+    pages = [(tmp_path / f"{number}.html").read_bytes() for number in range(3)]
+    assert pages[0] == pages[1] == pages[2]

@@ -1,5 +1,6 @@
 """The report in a browser without a network: clicks, the slider, phone and dark mode."""
 
+import base64
 import sys
 
 import numpy as np
@@ -151,6 +152,42 @@ def test_search_finds_topics_by_their_words(page, report, summary):
     enter(page, "search", word)
     shown = "[...document.querySelectorAll('#list li')].filter(e => !e.hidden)"
     assert page.value(f"{shown}.map(e => e.firstChild.dataset.topic)") == ["2"]
+
+
+def test_a_search_without_a_match_says_so(page, report, summary):
+    page.open(report)
+    for word, hidden in (("zebra", False), (summary.words(2, 1)[0], True), ("", True)):
+        enter(page, "search", word)
+        assert page.value("document.getElementById('no-match').hidden") is hidden
+
+
+FIGURES = ("map", "course", "time", "groups", "stability", "fit")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", [dict(), PHONE], ids=["desktop", "phone"])
+def test_everything_is_drawn_for_a_printer(page, report, size, dark):
+    page.open(report, dark=dark, **size)
+    width = "document.querySelector('#figure-{} .main-svg').getBoundingClientRect().width"
+    before = page.value(width.format("map"))
+    page.value("dispatchEvent(new Event('beforeprint'))")
+    shown = {name: page.value(width.format(name)) for name in FIGURES}  # none is blank
+    assert all(300 < w <= 950 for w in shown.values()) and shown["map"] == 950
+    assert page.value("document.documentElement.scrollWidth") <= max(970, size.get("width", 1280))
+    styles = "getComputedStyle(document.querySelector({!r})).{}"
+    assert page.value(styles.format("#words .own", "printColorAdjust")) == "exact"
+    assert page.value(styles.format("#list", "display")) == "none"  # the table has all topics
+    tick = page.value(styles.format("#figure-time .xtick text", "fill"))
+    assert tick == page.value(styles.format("body", "color")) == "rgb(29, 35, 43)"
+    page.value("dispatchEvent(new Event('afterprint'))")
+    page.wait(f"{width.format('map')} === {before}")
+
+
+def test_a_pdf_has_all_sections(page, report):
+    page.open(report)
+    content = base64.b64decode(page.call("Page.printToPDF")["data"])
+    assert content.startswith(b"%PDF") and 4 <= content.count(b"/Type /Page\n") <= 20
+    page.wait("!document.documentElement.classList.contains('printed')")
 
 
 def test_the_table_is_sorted_by_a_click(page, report, summary):

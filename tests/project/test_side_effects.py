@@ -119,5 +119,7 @@ def test_no_file_imports_what_could_run_code_or_reach_the_network():
     unwanted |= {"urllib", "http", "ftplib", "requests", "ctypes", "allow_pickle=True"}
     unwanted |= {"uvicorn", "webbrowser", "httpx"}
     files = {path: set(modules_and_switches(path)) for path in PACKAGE.rglob("*.py")}
-    found = {path.relative_to(PACKAGE).as_posix(): names & unwanted for path, names in files.items()}
+    found = {
+        path.relative_to(PACKAGE).as_posix(): names & unwanted for path, names in files.items()
+    }
     assert {path: names for path, names in found.items() if names} == OF_THE_PAGE

@@ -16,10 +16,10 @@ from annealvi.scale.corpus import (
     Partitions,
     Piece,
     ShardedCorpus,
-    facts_of,
     gather,
     load,
     numbers_of,
+    properties_of,
     take,
 )
 from annealvi.scale.elsewhere import Elsewhere
@@ -145,7 +145,7 @@ def test_results_that_went_with_their_worker_are_made_again(paths):
     assert engine.made == made + 1  # nobody said that there are losses
     engine.n_losses += 1
     assert_array_equal(own[:].toarray(), before)
-    assert engine.made == made + 1 + len(own.order.shards) + 1
+    assert engine.made == made + 1 + len(own.pieces) + 1
     assert own._shards[3] is not engine.lost
 
 
@@ -168,16 +168,16 @@ def test_bad_partitions(source, error, message):
 
 
 def test_facts_of_a_partition(X):
-    facts = facts_of(X)
+    facts = properties_of(X)
     assert (facts.n_documents, facts.n_features, facts.dtype) == (*X.shape, X.dtype)
     assert facts.n_words == X.sum() and facts.least == X.data.min()
     assert_array_equal(np.unpackbits(facts.used, count=40), np.asarray(X.sum(axis=0) > 0).ravel())
-    assert facts_of(X.astype(np.float32)).digest != facts.digest
+    assert properties_of(X.astype(np.float32)).digest != facts.digest
     other = X.copy()
     other.data[-1] += 1
-    assert facts_of(other).digest != facts.digest
-    assert facts_of(sparse.csr_matrix(X, copy=True)).digest == facts.digest
-    empty = facts_of(sparse.csr_matrix((2, 3)))
+    assert properties_of(other).digest != facts.digest
+    assert properties_of(sparse.csr_matrix(X, copy=True)).digest == facts.digest
+    empty = properties_of(sparse.csr_matrix((2, 3)))
     assert (empty.n_words, empty.least) == (0, np.inf)
 
 

@@ -114,6 +114,7 @@ def test_a_mixture_is_described_as_topics_are(model):
     assert summary.words(0, 4) == model.mixture_.top_words(4, model.feature_names_)[0]
 
 
+@pytest.mark.filterwarnings("ignore:TfidfVectorizer computes fractions")
 def test_short_texts_are_called_so(model):
     assert "short" in model.vocabulary_note_  # 15 words of which some are too rare
     short = TopicModel(3, random_state=0).fit(SHORT)

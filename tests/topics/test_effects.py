@@ -2,6 +2,8 @@
 
 import os
 import warnings
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.decomposition import NMF
 from annealvi import TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, estimate_effects, refit, shares
+from annealvi.topics.effects import numbers_in
 from annealvi.topics.refits import Refits
 from tests.asserts import refused
 from tests.marks import cases
@@ -368,3 +371,63 @@ def test_covariances_of_what_was_found():
     between = shares.covariance_of(estimates, found)
     assert_allclose(between[0], 1.5 * np.cov(estimates[:2, 0].T))
     assert np.isnan(between[1]).all()
+
+
+RNG = np.random.default_rng(0)
+PLAIN = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 80, 90).astype(float),
+        "treated": RNG.random(90) < 0.5,
+        "party": RNG.choice(["left", "right"], 90),
+    }
+)
+FRAMES = {
+    "nullable": lambda: PLAIN.convert_dtypes(),
+    "category of strings": lambda: PLAIN.assign(
+        party=PLAIN.party.astype("string").astype("category")
+    ),
+    "decimals": lambda: PLAIN.assign(age=[Decimal(str(age)) for age in PLAIN.age]),
+    "objects": lambda: PLAIN.astype(object),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("formula", ["~ age + treated", "~ party * age"])
+def test_columns_of_all_kinds_have_the_same_effects(formula, kind):
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
+    expected = estimate_effects(shares, formula, PLAIN)
+    found = estimate_effects(shares, formula, FRAMES[kind]())
+    assert found.terms == expected.terms
+    assert_allclose(found.table["estimate"], expected.table["estimate"])
+    assert found.shares(found.covariates[-1]).shape == expected.shares(found.covariates[-1]).shape
+
+
+def test_frames_of_polars_and_missing_flags():
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
+    data = PLAIN.assign(treated=PLAIN.treated.astype("boolean").where(PLAIN.index != 7))
+    found = estimate_effects(shares, "~ treated", data)
+    assert found.n_documents == 89 and found.terms[1].startswith("treated")
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({name: PLAIN[name].tolist() for name in PLAIN})
+    for given in (frame, {name: frame[name] for name in frame.columns}):
+        assert estimate_effects(shares, "~ party + age", given).terms[1:] == [
+            "party[T.right]",
+            "age",
+        ]
+
+
+NUMBERS = {"NA": ["NA", "3", *map(str, range(88))], "comma": [f"{n},5" for n in range(90)]}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_numbers_as_texts_are_told(kind):
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
+    with (
+        pytest.warns(UserWarning, match="'amount' contains numbers as texts"),
+        suppress(ValueError),
+    ):
+        estimate_effects(shares, "~ amount", {"amount": NUMBERS[kind]})
+    numbers, is_odd = numbers_in(pd.Series(NUMBERS[kind], dtype=object), pd)
+    assert is_odd and numbers.dtype == float and numbers.iloc[-1] in (87.0, 89.5)
+    assert numbers_in(pd.Series(["1,234", "2,345"], dtype=object), pd)[0] is None
+    assert numbers_in(pd.Series(["1", "b"], dtype=object), pd)[0] is None

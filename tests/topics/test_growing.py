@@ -121,6 +121,7 @@ class OwnCounts(TopicVectorizer):
         return super().transform(texts)
 
 
+@pytest.mark.filterwarnings("ignore:TfidfVectorizer computes fractions")
 @cases(
     "vectorizer",
     TopicVectorizer(vocabulary=["star", "moon", "bread", "butter"]),

@@ -9,6 +9,7 @@ import annealvi
 from annealvi import TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, drop_topics, merge_topics, reduce_topics, refine_topics
+from annealvi.topics.words import labels_of
 from tests.asserts import refused
 
 from .corpus import make_texts
@@ -102,3 +103,15 @@ def test_bad_labels(model):
     for labels in bad:
         refused("labels", model.set_labels, labels, error=BadParameter)
     assert model.topic_labels_ == {1: "food", 3: "the sky"}
+
+
+@pytest.mark.parametrize("label", ["topic", "certainty", "n_documents", "label"])
+def test_labels_differ_from_columns(label):
+    model = TopicModel(2, random_state=0).fit(["star moon", "bread jam"] * 10)
+    refused("differs from all other labels and is not in", model.set_labels, {0: label})
+    summary = describe(model, ["star moon", "bread jam"] * 10)
+    refused("differs from all other labels and is not in", summary.labels.change, {1: label})
+
+
+def test_a_word_that_is_a_column_is_no_label():
+    assert labels_of([["topic"], ["moon"]], {}) == ["topic (2)", "moon"]

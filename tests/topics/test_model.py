@@ -105,6 +105,7 @@ def test_the_seed_is_that_of_the_model_or_of_the_lda():
     ("english", CountVectorizer(stop_words=["ship"]), {"the"}, {"ship"}),
     *(("english", kind(), {"ship"}, {"the"}) for kind in (CountVectorizer, TfidfVectorizer)),
 )
+@pytest.mark.filterwarnings("ignore:TfidfVectorizer computes fractions")
 def test_stop_words(stop_words, vectorizer, there, gone):
     words = set(make(stop_words=stop_words, vectorizer=vectorizer).fit(TEXTS[:45]).feature_names_)
     assert there <= words and not gone & words
@@ -334,6 +335,7 @@ def test_functions_are_given_again(tmp_path):
     same(annealvi.load(path, vectorizer=vectorizer), model)
 
 
+@pytest.mark.filterwarnings("ignore:TfidfVectorizer computes fractions")
 def test_files_of_other_estimators(tmp_path):
     for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
         other = make(vectorizer=vectorizer).fit(TEXTS)

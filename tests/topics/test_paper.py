@@ -6,9 +6,15 @@ import pytest
 from sklearn.decomposition import NMF
 
 import annealvi
-from annealvi import Annealed, TemperedLDA, TopicModel, Variational
+from annealvi import (
+    Annealed,
+    TemperedLDA,
+    TemperedMultinomialMixture,
+    TopicModel,
+    Variational,
+)
 from annealvi.exceptions import BadParameter
-from annealvi.topics import describe, merge_topics, refine_topics, write_table
+from annealvi.topics import TopicVectorizer, describe, merge_topics, refine_topics, write_table
 from tests.asserts import refused
 from tests.marks import cases
 from tests.topics.corpus import make_texts
@@ -97,7 +103,8 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
     for part in (
         f"with 3 topics over {len(model.feature_names_)} words.",
         "These words were excluded: 1 in fewer than 2 documents.",
-        " stop words were excluded. The vocabulary was learned from 60 documents.",
+        " stop words were excluded, which are on the English list of scikit-learn, without words "
+        "such as system and interest. The vocabulary was learned from 60 documents.",
         f"prior of the topics of a document is {lda.doc_topic_prior_:.3g}.",
         f"annealed from the temperature {lda.temperature_path_.max():.3g} to 1 (Mandt et al. 2016)",
         f"The topics of {lda.settings_['n_init']} runs were merged",
@@ -155,3 +162,40 @@ def test_a_model_of_another_library():
     text = describe(NMF(3, random_state=0, max_iter=500).fit(X), X).methods()
     assert text.startswith("The model is NMF with 3 topics over 60 words. The topics are described")
     assert "Blei et al" not in text and "Dirichlet" not in text
+
+
+LINKED = ["see https://t.co the star planet", "see https://t.co the bread butter"] * 15
+
+
+@pytest.mark.parametrize(
+    "options, listed",
+    [
+        ({}, "2 stop words were excluded, which are on the English list of scikit-learn, without"),
+        (
+            {"stop_words": ["the"]},
+            "1 stop words were excluded, which are on a list that was passed",
+        ),
+        ({"vectorizer__stop_words": ["the"]}, "which are on a list that was passed"),
+        ({"stop_words": "german"}, None),
+    ],
+)
+def test_the_paragraph_names_the_stop_words_and_the_cleaning(options, listed):
+    model = TopicModel(2, vectorizer=TopicVectorizer(clean=True), random_state=0)
+    if options.get("stop_words") == "german":
+        pytest.importorskip("stop_words")
+    text = model.set_params(**options).fit(LINKED).describe(LINKED).methods()
+    assert "The texts were cleaned: links (30) were removed." in text
+    assert (listed or "The vocabulary was learned from 30 documents") in text
+
+
+def test_the_paragraph_on_a_mixture():
+    X = np.array([[3, 1, 0, 0], [0, 0, 2, 2]] * 15)
+    mixture = TemperedMultinomialMixture(2, word_prior=0.2, random_state=7).fit(X)
+    text = describe(mixture, X).methods()
+    assert "The model is a mixture of multinomials (Nigam et al. 2000) with 2 topics" in text
+    assert "add 1 to the number of documents of a topic, and 0.2 to the count" in text
+    assert "annealed from the temperature 3 to 1 (Mandt et al. 2016). The random seed was 7" in text
+    assert "K. Nigam, A. McCallum" in text and "Blei et al. 2003" not in text
+    model = TopicModel(2, single_topic=True, random_state=3).fit(LINKED)
+    text = model.describe(LINKED).methods()
+    assert "Each document was assigned to one topic by a mixture of multinomials (Nigam" in text

@@ -1,12 +1,14 @@
 """What a summary says of topics and documents."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist, squareform
 
-from annealvi import TemperedLDA
+from annealvi import TemperedLDA, TopicModel
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
 from annealvi.topics import describe, words
@@ -51,7 +53,8 @@ def test_weights_are_those_that_rank(summary):
         assert frame.word.tolist() == summary.words(0, 4, relevance=weight)
         columns = [WORDS.tolist().index(word) for word in frame.word]
         orbits = np.where(np.isin(WORDS, ["orbit"]), COMPONENTS[0][2], 0)  # added to "orbit"
-        assert_allclose(frame.probability, ((COMPONENTS[0] + orbits) / COMPONENTS[0].sum())[columns])
+        folded = (COMPONENTS[0] + orbits) / COMPONENTS[0].sum()
+        assert_allclose(frame.probability, folded[columns])
         assert_allclose(frame.lift, frame.probability / summary.folded_word_shares[columns])
         relevance = weight * np.log(frame.probability) + (1 - weight) * np.log(frame.lift)
         assert_allclose(frame.relevance, relevance)
@@ -228,3 +231,24 @@ def test_places_are_the_same_each_time_and_centred(topics):
     assert_array_equal(found, places(distances))
     assert_allclose(found.mean(axis=0), 0, atol=1e-12)
     assert_array_equal(places(hellinger(np.full((4, 4), 0.25))), np.zeros((4, 2)))
+
+
+def test_the_index_of_a_series_is_kept():
+    texts = pd.Series(["star moon comet", "bread jam butter"] * 10, [f"t{n}" for n in range(20)])
+    model = TopicModel(2, random_state=0).fit(texts)
+    summary = describe(model, texts[texts.str.contains("a")])
+    for table in (summary.documents(0, 3), summary.outliers(3)):
+        assert set(table.index) <= {*texts.index}
+        assert table.text.tolist() == texts[table.index].tolist()
+    assert describe(model, list(texts)).documents(0, 2).index.dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    "groups", [[1, "a", ("x", 2), None], [datetime.date(2020, 1, 1), "a", 1, 2]]
+)
+def test_groups_without_an_order(groups):
+    texts = ["star moon comet", "bread jam butter"] * 10
+    summary = describe(TopicModel(2, random_state=0).fit(texts), texts)
+    table = summary.by_group(groups * 5)
+    assert {*table.index} == {group for group in groups if group is not None}
+    assert table.n_documents.tolist() == [5] * len(table)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from annealvi.topics.vectorizer import are_texts, blocks_of, check_texts
+from annealvi.topics.vectorizer import are_texts, blocks_of, check_texts, of_each
 from tests.asserts import refusals
 from tests.marks import cases
 
@@ -106,3 +106,42 @@ def test_texts_or_counts(documents, texts):
 def test_a_single_text_is_neither_texts_nor_counts():
     with pytest.raises(TypeError, match=r"'X' .* must be a list of texts .* Put a single text in"):
         are_texts("a text", "X")
+
+
+class Column:
+    """A column of a data set, which is a sequence without `__iter__`."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, number):
+        return self.values[number]
+
+
+COLUMNS = {
+    "array of one column": lambda texts: np.array(texts).reshape(-1, 1),
+    "objects": lambda texts: np.array(texts, dtype=object).reshape(-1, 1),
+    "rows of a reader": lambda texts: [[text] for text in texts],
+    "data set": Column,
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_of_texts(kind):
+    assert check_texts(COLUMNS[kind](TEXTS)) == list(TEXTS)
+
+
+def test_columns_of_arrow():
+    pa = pytest.importorskip("pyarrow")
+    for made in (pa.array(TEXTS), pa.chunked_array([TEXTS, TEXTS[:1]])):
+        assert check_texts(made) == made.to_pylist()
+    assert of_each(pa.array(TEXTS), len(TEXTS), "groups") == list(TEXTS)
+
+
+def test_rows_of_a_table_are_told():
+    rows = [["the first text", "a title here"], ["the second text", "another title"]]
+    with pytest.warns(UserWarning, match="Most words in the lists .* contain spaces"):
+        check_texts(rows)

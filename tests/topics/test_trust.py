@@ -28,7 +28,8 @@ def summary():
     return describe(Given(wide(COMPONENTS)), wide(COUNTS))
 
 
-def test_the_table_of_a_model_of_which_little_is_known(summary):
+def test_the_table_of_a_model_of_which_little_is_known(summary, monkeypatch):
+    monkeypatch.setattr(trust, "N_DOCUMENTS", 0)
     table = summary.trust
     assert (
         " ".join(table) == "label support found_again similarity coherence distinctness weak reason"
@@ -63,7 +64,7 @@ def test_each_reason():
     support = [1 / 4, 3 / 4, 0]
     topics = topics_with(support, similarity, settings={"n_init": 4})
     chance = "its words occur together hardly more often than by chance"
-    table = trust.trust(topics, COHERENCE, None)
+    table = trust.trust(topics, COHERENCE, None, 60)
     assert table.reason.tolist() == [
         f"found by 1 of 4 runs; other fits found no similar topic (cosine 0.60); {chance}",
         "",
@@ -81,7 +82,7 @@ def test_refits_go_before_other_fits():
     similarity[:2, 2] = 0.3
     refits = SimpleNamespace(similarity=similarity, found_again=np.array([1, 1 / 3, 0]))
     topics = topics_with(np.ones(3), np.ones((1, 3)))
-    table = trust.trust(topics, np.ones(3), refits)
+    table = trust.trust(topics, np.ones(3), refits, 60)
     assert_array_equal(table.similarity, [0.9, 0.6, 0.3])
     assert_array_equal(table.support, 1)  # of the runs of the fit itself
     assert_array_equal(table.found_again, [1, 1 / 3, 0])

@@ -134,7 +134,6 @@ def test_missing_answers_and_texts_as_from_a_csv_file(summary):
     assert (found.precision.drop(3) == 1).all()
 
 
-@pytest.mark.parametrize("make", [word_intrusion, topic_intrusion, document_sample])
 def saved(sheet, path, separator, encoding, head="", tail=""):
     text = sheet.to_csv(sep=separator, lineterminator="\r\n")
     path.write_bytes(f"{head}{text}{tail}".encode(encoding))
@@ -167,6 +166,7 @@ def test_a_key_in_another_encoding(summary, tmp_path):
         assert set(score_answers(path, filled).table["label"]) == {"étoile"}
 
 
+@pytest.mark.parametrize("make", [word_intrusion, topic_intrusion, document_sample])
 def test_the_same_seed_makes_the_same_sheet(summary, make):
     one, two, other = make(summary), make(summary, random_state=0), make(summary, random_state=1)
     pd.testing.assert_frame_equal(one.questions, two.questions)

@@ -73,6 +73,7 @@ def test_words_that_are_kept():
     assert X.sum() == 6
 
 
+@pytest.mark.filterwarnings("ignore:TfidfVectorizer computes fractions")
 def test_another_vectorizer_counts_as_it_does():
     vectorizer = TfidfVectorizer(min_df=2)
     _, X, vocabulary = count_words(vectorizer, TEXTS)

@@ -40,7 +40,8 @@ METHODS: tuple[Method, ...] = ("variational", "cvb0")
 #: A document stops when less than the share TOLERANCE of its tokens changes topics in a sweep (an
 #: update of all its words), or after MOST_SWEEPS.  The values are the same for all fits, so that
 #: fits can be compared.
-TOLERANCE, MOST_SWEEPS = 0.01, 100
+TOLERANCE = 0.01
+MOST_SWEEPS = 100
 
 
 def infer_collapsed(

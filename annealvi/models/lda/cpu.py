@@ -37,7 +37,8 @@ LARGE_BYTES = 1 << 25
 SHARED_BYTES = 1 << 25
 #: In training, weights are kept between blocks if they take at most KEPT_BYTES, or if they belong
 #: to at most the share KEPT_SHARE of the vocabulary.
-KEPT_BYTES, KEPT_SHARE = 1 << 25, 0.25
+KEPT_BYTES = 1 << 25
+KEPT_SHARE = 0.25
 #: Logarithm of the sums of topics in the padding, so that padding never has the largest weight.
 PADDED_LOG_SUM = 1e30
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
@@ -438,7 +439,7 @@ class CPUEngine(Engine):
             eta, eta_sums = model.prior()
             # if the fit is interrupted here, lambda is that of a step without statistics
             model.sums = None
-            model.now = model.now * (1.0 - rho)
+            model.now *= 1.0 - rho
             sums = move_rows(
                 words,
                 model.lam,

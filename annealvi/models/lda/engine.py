@@ -74,23 +74,32 @@ from annealvi.models.lda.starts import gamma_draws
 #: The unnormalised exp(E log theta) of a block take about BLOCK_BYTES, the size of the level 2
 #: cache, because statistics read them word by word.  A block has at least BLOCK_DOCUMENTS documents
 #: if these take at most LARGEST_BLOCK bytes, because adding up the blocks takes time.
-BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
+BLOCK_BYTES = 1 << 20
+BLOCK_DOCUMENTS = 4096
+LARGEST_BLOCK = 1 << 23
 #: Most entries of a block, which takes 20 bytes for each entry.  The limit matters for long
 #: documents such as cells, with thousands of entries.  It is higher in training, where the last
 #: digits of results depend on blocks, so that it affects only the longest documents.
-BLOCK_ENTRIES, TRAINING_ENTRIES = 1 << 20, 1 << 21
+BLOCK_ENTRIES = 1 << 20
+TRAINING_ENTRIES = 1 << 21
 #: Least value of lambda in the posterior form, because its online steps may lower lambda too far.
 POSTERIOR_FLOOR = 1e-10
 #: The sparsity kappa at T = 1 if documents are sparse, and the T below which kappa is not 0.
-SPARSITY, SPARSE_BELOW = 0.5, 1.5
+SPARSITY = 0.5
+SPARSE_BELOW = 1.5
 #: With over-relaxation and T below RELAXED_BELOW, each step of gamma after the first is RELAXATION
 #: times as long as the step to the coordinate optimum.  Short steps then mean that gamma is nearer
 #: to convergence, so the tolerance is multiplied by RELAXED_TOLERANCE.
-RELAXATION, RELAXED_TOLERANCE, RELAXED_BELOW = 1.5, 2.0, 1.2
+RELAXATION = 1.5
+RELAXED_TOLERANCE = 2.0
+RELAXED_BELOW = 1.2
 #: Topics with less than this share of a word may be skipped: in float64, in float32 after training,
 #: in float32 in training, and with scikit-learn's arithmetic.  In float64, skipping topics changes
 #: gamma by less than 1e-6, or by less than 1e-10 with scikit-learn's arithmetic.
-LEAST_SHARE, SINGLE_SHARE, TRAINING_SHARE, EXACT_SHARE = 1e-9, 1e-4, 1e-2, 1e-12
+LEAST_SHARE = 1e-9
+SINGLE_SHARE = 1e-4
+TRAINING_SHARE = 1e-2
+EXACT_SHARE = 1e-12
 #: The least normal number of float64.
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -129,16 +138,21 @@ class EStep:
         tempering: Tempering,
         n_samples: int,
         *,
+        training: bool = False,
         exact: bool = False,
         max_iter: int | None = None,
     ) -> Self:
-        """The local step of inference after training, by default until convergence."""
+        """The local step in training or, by default, that of inference until convergence."""
         options = model.options
         b = inverse_of_each(tempering, n_samples, model.dtype)
-        if max_iter is None:
-            max_iter = (
-                options.max_iter if options.inference_iter is None else options.inference_iter
-            )
+        limit = options.max_iter
+        if options.inference_iter is not None and not training:
+            limit = options.inference_iter
+        tolerance = float(options.tolerance)
+        relaxation = 1.0
+        if training and options.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
+            tolerance = RELAXED_TOLERANCE * tolerance
+            relaxation = RELAXATION
         return cls(
             tempering=tempering,
             b=b,
@@ -146,28 +160,13 @@ class EStep:
             alpha=model.effective_alpha(tempering),
             exact=exact,
             eps=float(np.finfo(model.dtype).eps) if exact else 0.0,
-            max_iter=int(max_iter),
-            tolerance=float(options.tolerance),
-            by_topic=options.by_topic,
-            least_share=least_share(model, training=False),
-        )
-
-    def in_training(self, model: LDA) -> Self:
-        """The same local step in training."""
-        options = model.options
-        relaxation = 1.0
-        tolerance = float(options.tolerance)
-        if options.over_relaxed and self.tempering.mean * RELAXED_BELOW > 1:
-            relaxation = RELAXATION
-            tolerance = RELAXED_TOLERANCE * tolerance
-        return replace(
-            self,
-            max_iter=int(options.max_iter),
+            max_iter=int(limit if max_iter is None else max_iter),
             tolerance=tolerance,
+            by_topic=options.by_topic,
+            least_share=least_share(model, training=training),
+            sparsity=sparsity(model, tempering) if training else 0.0,
             relaxation=relaxation,
-            sparsity=sparsity(model, self.tempering),
-            least_share=least_share(model, training=True),
-            want_statistics=True,
+            want_statistics=training,
         )
 
     def heating(self, model: LDA) -> Self:
@@ -202,8 +201,10 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
     inverse = np.asarray(tempering.inverse, dtype=np.float64)
     lowest = float(inverse.min())
     if lowest < TINY:
-        got = 1 / lowest if lowest else np.inf
-        raise ValueError(f"The temperature must be at most {1 / TINY:.3g}. Got {got:.3g}.")
+        raise ValueError(
+            f"The temperature must be at most {1 / TINY:.3g}. "
+            f"Got {1 / lowest if lowest else np.inf:.3g}."
+        )
     return representable(np.broadcast_to(inverse, (n_samples,)), dtype)
 
 
@@ -322,7 +323,8 @@ class Engine:
         n_samples = batch.rows.stop - batch.rows.start
         rule = tempering.rule
         statistics = self.begin(model)
-        step = EStep.of(model, tempering, n_samples, exact=model.options.exact).in_training(model)
+        exact = model.options.exact
+        step = EStep.of(model, tempering, n_samples, training=True, exact=exact)
         partition = self._partition(model, tempering) if moments or rule is not None else None
         energies = moments and rule is None
         uniform = energies and bool(np.all(step.b == step.b0))
@@ -331,7 +333,7 @@ class Engine:
         word_energy = np.empty(model.n_features) if uniform else None
         n_words = lengths(X, batch.rows)
         learns_alpha = "doc_topic_prior" in model.learned and learns_at(tempering)
-        reads_gamma = model.options.exact or bool(model.learned) or partition is not None
+        reads_gamma = exact or bool(model.learned) or partition is not None
         log_c: Any = 0.0
         of_theta = 0.0
         for rows in self.blocks(model, batch.rows, X.indptr, TRAINING_ENTRIES):
@@ -436,9 +438,9 @@ class Engine:
         lam = model.present()
         words = statistics.words()
         total = 0.0
-        for part in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
-            logs = model.logs(lam[part, :K])
-            total += float(np.sum(statistics.rows(part, K) * logs))
+        for block in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
+            logs = model.logs(lam[block, :K])
+            total += float(np.sum(statistics.rows(block, K) * logs))
         return total
 
     # ------------------------------------------------------------ after training

@@ -34,13 +34,13 @@ BLOCK_BYTES = 1 << 28
 
 def device_of(name: Any) -> gpu.Device | None:
     """The GPU that a parameter names, or None for the processor; raise if it does not exist."""
-    parts = re.fullmatch(r"cpu|cuda(?::(\d{1,4}))?", name) if isinstance(name, str) else None
-    if parts is None:
+    match = re.fullmatch(r"cpu|cuda(?::(\d{1,4}))?", name) if isinstance(name, str) else None
+    if match is None:
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", name)
     if name == "cpu":
         return None
     cupy = import_optional("cupy", f"device={name!r}")
-    index = int(parts[1] or 0)
+    index = int(match[1] or 0)
     reason = ""
     try:
         n_devices = cupy.cuda.runtime.getDeviceCount()
@@ -48,9 +48,12 @@ def device_of(name: Any) -> gpu.Device | None:
         n_devices = 0
         reason = f"CUDA reports: {error}."
     if index >= n_devices:
-        allowed = f"'cpu' or an index below {n_devices}" if n_devices else "'cpu'"
         raise BadParameter(
-            "device", f"{allowed}, because CuPy finds {n_devices} CUDA devices", name, reason
+            "device",
+            f"'cpu'{f' or an index below {n_devices}' if n_devices else ''}, because CuPy finds "
+            f"{n_devices} CUDA devices",
+            name,
+            reason,
         )
     return opened(cupy, index)
 

@@ -26,12 +26,15 @@ from annealvi._kernels.special import entr
 
 #: Each topic is compared only with NEIGHBOURS other topics, those whose WORDS most frequent words
 #: are the most similar to its own.
-WORDS, NEIGHBOURS = 30, 4
+WORDS = 30
+NEIGHBOURS = 4
 #: A run has found a topic if the cosine of the FOUND_BY most frequent words is at least FOUND.
-FOUND_BY, FOUND = 50, 0.8
+FOUND_BY = 50
+FOUND = 0.8
 #: Which topics are merged depends on words whose counts in a topic are above LEAST_COUNT, or above
 #: the share LEAST_SHARE of the topic if that is less.
-LEAST_COUNT, LEAST_SHARE = 0.1, 2.5e-4
+LEAST_COUNT = 0.1
+LEAST_SHARE = 2.5e-4
 
 
 class Topic(NamedTuple):
@@ -43,15 +46,15 @@ class Topic(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, row: NDArray, least: float = 0.0) -> Self:
+    def of(cls, row: NDArray, threshold: float = 0.0) -> Self:
         """Make a topic of a row of counts; counts up to `least` are left out."""
-        words = np.flatnonzero(row > least)
+        words = np.flatnonzero(row > threshold)
         counts = row[words].astype(np.float64)
         return cls(words, counts, -entr(counts), float(counts.sum()))
 
 
 def groups_of(
-    rows: Sequence[NDArray], n: int, n_neighbours: int | None = None, least: float = 0.0
+    rows: Sequence[NDArray], n: int, n_neighbours: int | None = None, threshold: float = 0.0
 ) -> list[list[int]]:
     """Merge topics until n groups are left, and return a sorted list of sorted lists of topics.
 
@@ -59,32 +62,38 @@ def groups_of(
     `least` are used.  With `n_neighbours`, a topic is compared only with that number of topics,
     those with the most similar top words.  The time is then proportional to K instead of K^2.
     """
-    topics = {k: Topic.of(row, least) for k, row in enumerate(rows)}
+    topics = {k: Topic.of(row, threshold) for k, row in enumerate(rows)}
     groups = {k: [k] for k in topics}
     near = _neighbours(topics, len(rows[0]), n_neighbours or len(rows))
     # one topic as a full row, in which the words of other topics are looked up
-    counts, terms = np.zeros(len(rows[0])), np.zeros(len(rows[0]))
+    counts = np.zeros(len(rows[0]))
+    terms = np.zeros(len(rows[0]))
 
     def losses(a: int, others: Iterable[int]) -> list[tuple[float, int, int]]:
         """The losses of merging `a` with others, as tuples that sort equal losses by topic."""
-        one, others = topics[a], list(others)
+        one = topics[a]
+        others = list(others)
         several = [topics[b] for b in others]
-        lengths = np.array([len(other.words) for other in several], dtype=np.intp)
-        lost, some = np.zeros(len(others)), lengths > 0
-        if some.any():  # all together, because there are many small topics
-            counts[one.words], terms[one.words] = one.counts, one.terms
-            words = np.concatenate([other.words for other in several])
-            own = counts[words]
-            shared = np.flatnonzero(own)  # words that only one topic has lose nothing
+        lengths = np.array([len(topic_b.words) for topic_b in several], dtype=np.intp)
+        lost = np.zeros(len(others))
+        nonempty = lengths > 0
+        if nonempty.any():  # all together, because there are many small topics
+            counts[one.words] = one.counts
+            terms[one.words] = one.terms
+            words = np.concatenate([topic_b.words for topic_b in several])
+            column = counts[words]
+            shared = np.flatnonzero(column)  # words that only one topic has lose nothing
             theirs, their_terms = (
-                np.concatenate([getattr(other, name) for other in several])[shared]
+                np.concatenate([getattr(topic_b, name) for topic_b in several])[shared]
                 for name in ("counts", "terms")
             )
             of_word = np.zeros(len(words))
-            of_word[shared] = terms[words[shared]] + their_terms + entr(own[shared] + theirs)
-            lost[some] = np.add.reduceat(of_word, (np.cumsum(lengths) - lengths)[some])
-            counts[one.words] = terms[one.words] = 0.0
-        p, q = one.size, np.array([other.size for other in several])
+            of_word[shared] = terms[words[shared]] + their_terms + entr(column[shared] + theirs)
+            lost[nonempty] = np.add.reduceat(of_word, (np.cumsum(lengths) - lengths)[nonempty])
+            counts[one.words] = 0.0
+            terms[one.words] = 0.0
+        p = one.size
+        q = np.array([topic_b.size for topic_b in several])
         lost += entr(p) + entr(q) - entr(p + q)
         return [(loss, min(a, b), max(a, b)) for loss, b in zip(lost.tolist(), others, strict=True)]
 
@@ -117,24 +126,24 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
         return {k: set(topics) - {k} for k in topics}
     largest = []
     for words, counts, _, size in topics.values():
-        some = _largest(counts, WORDS) if len(words) > WORDS else slice(None)
-        largest.append((words[some], np.sqrt(counts[some] / size)))
+        rows_of_block = _largest(counts, WORDS) if len(words) > WORDS else slice(None)
+        largest.append((words[rows_of_block], np.sqrt(counts[rows_of_block] / size)))
     ends = np.cumsum([0, *(len(words) for words, _ in largest)])
-    words, values = (np.concatenate(parts) for parts in zip(*largest, strict=True))
+    words, values = (np.concatenate(blocks) for blocks in zip(*largest, strict=True))
     roots = sparse.csr_matrix((values, words, ends), shape=(len(topics), V))
     alike = (roots @ roots.T).tocsr()
     near: dict[int, set[int]] = {k: set() for k in topics}
     for k in topics:
-        part = slice(alike.indptr[k], alike.indptr[k + 1])
-        others = alike.indices[part][np.argsort(-alike.data[part], kind="stable")]
-        for other in others[others != k][:n].tolist():
-            near[k].add(other)
-            near[other].add(k)
+        block = slice(alike.indptr[k], alike.indptr[k + 1])
+        others = alike.indices[block][np.argsort(-alike.data[block], kind="stable")]
+        for neighbour in others[others != k][:n].tolist():
+            near[k].add(neighbour)
+            near[neighbour].add(k)
     for k in near:
         if not near[k]:  # a topic without neighbours, for example without words, has all topics
             near[k] = set(near) - {k}
-            for other in near[k]:
-                near[other].add(k)
+            for neighbour in near[k]:
+                near[neighbour].add(k)
     return near
 
 
@@ -172,8 +181,8 @@ class Largest(NamedTuple):
         # row by row, because the array may be large
         words = np.array([_largest(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
-        most = np.maximum(weights.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        lengths = most * np.sqrt(((weights / most) ** 2).sum(axis=1, keepdims=True))
+        largest = np.maximum(weights.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        lengths = largest * np.sqrt(((weights / largest) ** 2).sum(axis=1, keepdims=True))
         return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
 
     def rows(self, n_features: int) -> sparse.csr_matrix:
@@ -186,6 +195,8 @@ class Largest(NamedTuple):
 
 def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray[np.float64]:
     """The share of runs that have found each topic; topics have counts of shape (K, V)."""
-    own = Largest.of(counts).rows(counts.shape[1])
-    found = [(own @ run.rows(counts.shape[1]).T).max(axis=1).toarray() for run in runs]
-    return np.mean([cosines.ravel() >= FOUND for cosines in found], axis=0)
+    largest = Largest.of(counts).rows(counts.shape[1])
+    cosines_of_runs = [
+        (largest @ run.rows(counts.shape[1]).T).max(axis=1).toarray() for run in runs
+    ]
+    return np.mean([cosines.ravel() >= FOUND for cosines in cosines_of_runs], axis=0)

@@ -129,14 +129,14 @@ class PriorField(Field):
     def __init__(self, *shapes: str) -> None:
         self.shapes = shapes
 
-    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Prior:
+    def load(self, value: Any, path: str, sizes: Mapping[str, Any]) -> Prior:
         names = {"K": "n_topics", "V": "n_features"}
         shapes = tuple(tuple(sizes[names[side]] for side in shape) for shape in self.shapes)
         dtype = np.dtype(sizes["dtype"])
         try:
-            return read_only(check_prior(value, way, shapes, dtype, summed=True))
+            return read_only(check_prior(value, path, shapes, dtype, summed=True))
         except BadParameter as error:
-            raise damaged(way, error.must_be, value) from error
+            raise damaged(path, error.must_be, value) from error
 
 
 ALPHA = PriorField("K")
@@ -248,7 +248,8 @@ class LDA:
     @property
     def alpha_row(self) -> NDArray[np.float64]:
         """The prior alpha, of shape (K,)."""
-        return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), (self.n_topics,))
+        alpha = self.alpha
+        return np.full(self.n_topics, alpha, np.float64) if np.ndim(alpha) == 0 else alpha
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
         """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
@@ -295,11 +296,6 @@ class LDA:
     def components(self) -> NDArray:
         """The present lambda as a view of shape (K, V)."""
         return self.present()[:, : self.n_topics].T
-
-    def snapshot(self) -> NDArray:
-        """The present lambda as an array of shape (K, V) that later steps do not change."""
-        lam = aligned_copy(self.lam) if self.now == 1 else self.present()
-        return lam[:, : self.n_topics].T
 
     def counts(self) -> NDArray:
         """The counts of words in each topic, lambda minus the prior, as a new (K, V) array."""
@@ -501,7 +497,8 @@ class LDA:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return an independent copy whose rows are aligned in memory too."""
-        copied = memo[id(self)] = shallow(self)
+        copied = shallow(self)
+        memo[id(self)] = copied
         vars(copied).update(self.__getstate__())
         copied.lam = aligned_copy(self.lam)
         copied.decay = self.decay.copy()
@@ -517,30 +514,30 @@ class LDA:
         return self.SCHEMA.dump(self)
 
     @classmethod
-    def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
+    def of(cls, tree: Mapping[str, Any], path: str = "") -> Self:
         """Make an LDA from a tree, without log C(T), which :meth:`load_partition` reads."""
         # checked before arrays are allocated for the numbers of topics and words in the file
-        values = cls.SCHEMA.load(tree, way)
+        values = cls.SCHEMA.load(tree, path)
         K = values["n_topics"]
         lam = values["lam"]
         if lam.shape[1] != padded_length(K, lam.dtype):
-            raise damaged(f"{way}.lam", f"of {K} topics", lam)
+            raise damaged(f"{path}.lam", f"of {K} topics", lam)
         for rows in gen_batches(len(lam), TOPIC_ROWS):
             if np.any(lam[rows, :K] <= 0) or np.any(lam[rows, K:]):
-                raise damaged(f"{way}.lam", "positive, and 0 in the padding", lam)
+                raise damaged(f"{path}.lam", "positive, and 0 in the padding", lam)
         names = "n_topics", "n_features", "alpha", "eta", "dtype", "estimate", "options"
         model = cls(**{name: values[name] for name in names})
         for name in ("lam", "decay", "now", "sums", "rng", "n_documents", "n_words"):
             setattr(model, name, values[name])
         return model
 
-    def load_partition(self, tree: Mapping[str, Any], way: str = "") -> None:
+    def load_partition(self, tree: Mapping[str, Any], path: str = "") -> None:
         """Read the sums for log C(T) from a tree, after the temperature has been attached."""
         saved = tree["partition"]
         if (self.partition is None) != (saved is None):
-            raise damaged(f"{way}.partition", "there if and only if T needs it", saved)
+            raise damaged(f"{path}.partition", "there if and only if T needs it", saved)
         if self.partition is not None:
-            self.partition.load_state_dict(saved, self.n_topics, f"{way}.partition")
+            self.partition.load_state_dict(saved, self.n_topics, f"{path}.partition")
 
 
 def aligned_copy(rows: NDArray) -> NDArray:

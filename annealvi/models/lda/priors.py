@@ -55,7 +55,8 @@ from annealvi.partition.estimate import SUMMED_ROWS, PowerGrid
 #: Priors are learned if T is at most this.
 COLD = 1.1
 #: alpha_k and eta stay within these factors of the prior that is recommended for K topics.
-ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
+ALPHA_RANGE = 100.0
+ETA_RANGE = 10.0
 #: Number of words whose logarithms are computed together.
 ROWS = 512
 
@@ -196,10 +197,10 @@ class DocumentPartition:
         """Return the sums of topics that are kept between steps, as a tree for a file."""
         return self.SCHEMA.dump(self)
 
-    def load_state_dict(self, tree: Mapping[str, Any], n_topics: int, way: str = "") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], n_topics: int, path: str = "") -> None:
         """Set the sums that :meth:`state_dict` returned, for the present topics."""
         width = padded_length(n_topics, np.float64)
-        self.SCHEMA.restore(self, tree, way, points=self.grid.n_points, width=width)
+        self.SCHEMA.restore(self, tree, path, points=self.grid.n_points, width=width)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_rows": np.empty((0, 0))}

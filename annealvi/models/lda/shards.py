@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from annealvi._kernels import gpu
 from annealvi.exceptions import BadParameter
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models.lda.cpu import CPUEngine, Statistics, lent_engine
-from annealvi.models.lda.engine import Engine, EStep, inverse_of_each, of_rows
+from annealvi.models.lda.cpu import CPUEngine, lent_engine
+from annealvi.models.lda.engine import Engine, inverse_of_each, of_rows
 from annealvi.models.lda.gpu import GPUEngine, device_of
 from annealvi.models.lda.model import LDA
 from annealvi.scale.elsewhere import Elsewhere
@@ -73,52 +73,47 @@ class ShardSum(NamedTuple):
     #: rows for all words, because such arrays are added faster.
     rows: NDArray
     #: Number of words in the documents, if energies are wanted.
-    n_units: float | None
+    n_units: float | None = None
     #: The energy, and the part of words in it at the topics of the step, both in nats.
-    energy: float | None
-    of_words: float | None
-    log_partition: NDArray[np.float64] | None
+    energy: float | None = None
+    of_words: float | None = None
+    log_partition: NDArray[np.float64] | None = None
     #: The sums from which priors are learned.
-    prior_sums: NDArray[np.float64] | None
+    prior_sums: NDArray[np.float64] | None = None
     #: The inverse temperatures of documents that a rule has computed.
-    inverse: NDArray | None
+    inverse: NDArray | None = None
 
-    def plus(self, other: ShardSum) -> ShardSum:
+    def plus(self, second: ShardSum) -> ShardSum:
         """Add the results of other shards; this may change the arrays of the first."""
-        seen_words, rows = _sum_of_rows(self, other)
+        seen_words, rows = _sum_of_rows(self, second)
         inverse = None
-        if self.inverse is not None and other.inverse is not None:
-            inverse = np.concatenate([self.inverse, other.inverse])
-        return ShardSum(
-            seen_words=seen_words,
-            rows=rows,
-            n_units=_plus(self.n_units, other.n_units),
-            energy=_plus(self.energy, other.energy),
-            of_words=_plus(self.of_words, other.of_words),
-            log_partition=_plus(self.log_partition, other.log_partition),
-            prior_sums=_plus(self.prior_sums, other.prior_sums),
-            inverse=inverse,
-        )
+        if self.inverse is not None and second.inverse is not None:
+            inverse = np.concatenate([self.inverse, second.inverse])
+        known = [name for name in ADDED if getattr(self, name) is not None]
+        added = {name: getattr(self, name) + getattr(second, name) for name in known}
+        return ShardSum(seen_words=seen_words, rows=rows, inverse=inverse, **added)
 
 
-def _plus(value: Any, other: Any) -> Any:
-    return None if value is None else value + other
+#: The fields that are added up; they are numbers, arrays or None.
+ADDED = ("n_units", "energy", "of_words", "log_partition", "prior_sums")
 
 
-def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _sum_of_rows(
+    first: ShardSum, second: ShardSum
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Add the statistics of two results, in float64."""
-    seen_words = one.seen_words | other.seen_words
+    seen_words = first.seen_words | second.seen_words
     n_words = int(np.count_nonzero(seen_words))
-    n_rows = max(len(one.rows), len(other.rows))
+    n_rows = max(len(first.rows), len(second.rows))
     if n_rows < len(seen_words):  # both lack rows for some words
         n_rows = n_words
-    if len(one.rows) == len(other.rows) == n_rows:
-        out = one.rows if one.rows.dtype == np.float64 else None
-        return seen_words, np.add(one.rows, other.rows, out=out, dtype=np.float64)
-    total = np.zeros((n_rows, one.rows.shape[1]))
+    if len(first.rows) == len(second.rows) == n_rows:
+        out = first.rows if first.rows.dtype == np.float64 else None
+        return seen_words, np.add(first.rows, second.rows, out=out, dtype=np.float64)
+    total = np.zeros((n_rows, first.rows.shape[1]))
     whole = n_rows == len(seen_words)
     places = np.arange(n_rows) if whole else np.cumsum(seen_words) - 1
-    for shard in (one, other):
+    for shard in (first, second):
         has_all = len(shard.rows) == n_rows
         total[slice(None) if has_all else places[shard.seen_words]] += shard.rows
     return seen_words, total
@@ -177,6 +172,10 @@ def evaluate_shard(
     )
 
 
+#: The methods that :class:`ShardEngine` has from its inner engine.
+INNER = ("begin", "for_inference", "step_topics", "release", "release_large", "forget_documents")
+
+
 class ShardEngine(Engine):
     """Sums over shards, which another engine or the workers of an :class:`Elsewhere` compute.
 
@@ -190,30 +189,13 @@ class ShardEngine(Engine):
     def __init__(self, inner: CPUEngine, shard_size: int | None = None) -> None:
         self.inner = inner
         self.shard_size = shard_size
+        # the inner engine has the buffers, and computes whatever is no sum over shards
+        for name in INNER:
+            setattr(self, name, getattr(inner, name))
 
     @property
     def n_threads(self) -> int:  # type: ignore[override]
         return self.inner.n_threads
-
-    def begin(self, model: LDA) -> Statistics:
-        return self.inner.begin(model)
-
-    def for_inference(self, model: LDA, step: EStep, want_logs: bool) -> Engine:
-        return self.inner.for_inference(model, step, want_logs)
-
-    def step_topics(
-        self, model: LDA, statistics: Any, rho: float, scale: float, floor: float, b: float
-    ) -> None:
-        self.inner.step_topics(model, statistics, rho, scale, floor, b)
-
-    def release(self) -> None:
-        self.inner.release()
-
-    def release_large(self) -> None:
-        self.inner.release_large()
-
-    def forget_documents(self) -> None:
-        self.inner.forget_documents()
 
     def e_step(
         self,

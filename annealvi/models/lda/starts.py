@@ -42,10 +42,12 @@ from annealvi.threads import writing
 
 #: If topics start from documents: the number of documents for each topic, and the factor by which
 #: their counts are multiplied.
-SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
+SEED_DOCUMENTS = 5
+SEED_WEIGHT = 5.0
 #: These documents are chosen from a sample of LEAST_SAMPLE documents, or SAMPLE_PER_TOPIC for each
 #: topic if that is more.
-LEAST_SAMPLE, SAMPLE_PER_TOPIC = 2000, 10
+LEAST_SAMPLE = 2000
+SAMPLE_PER_TOPIC = 10
 #: With at least this many documents, a sample is drawn without an array of all their numbers.
 MANY = 1 << 20
 #: Random topics are drawn in about this many parts, because a part needs double precision.
@@ -59,8 +61,8 @@ def random_topics(rng: RandomState, out: NDArray) -> None:
     n_topics, n_features = out.shape
     at_once = max(1, n_topics // TOPIC_PARTS)
     for start in range(0, n_topics, at_once):
-        some = out[start : start + at_once]
-        some[:] = gamma_draws(rng, (len(some), n_features))
+        block = out[start : start + at_once]
+        block[:] = gamma_draws(rng, (len(block), n_features))
 
 
 def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) -> None:
@@ -97,14 +99,18 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     if size < X.shape[0]:
         sample = np.sort(_sample(X.shape[0], size, rng))
     vectors = _unit_vectors(X[sample])
-    words, values, first = vectors.indices.astype(np.int64), vectors.data, vectors.indptr
+    words = vectors.indices.astype(np.int64)
+    values = vectors.data
+    first = vectors.indptr
     # transposed, so that only the entries of the centre's words are read
     of_word = sparse.csr_matrix(vectors.T)
-    by_word = of_word.data, of_word.indices.astype(np.int64), of_word.indptr.astype(np.int64)
+    rows_of_word = of_word.indices.astype(np.int64)
+    first_of_word = of_word.indptr.astype(np.int64)
     # the distance to the nearest centre is 1 - cosine, half the squared distance; documents
     # without a word that other documents lack cannot become centres
     distance = (np.diff(first) > 0).astype(np.float64)
-    cosine, nearest = np.empty(size), np.empty(min(n_each, size), dtype=np.int64)
+    cosine = np.empty(size)
+    nearest = np.empty(min(n_each, size), dtype=np.int64)
     groups: list[NDArray[np.int64]] = []
     while len(groups) < n_topics:
         reach = np.cumsum(distance)
@@ -113,8 +119,18 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         centre = int(np.searchsorted(reach, rng.random_sample() * reach[-1], side="right"))
         if centre == size:  # because of a rounding error
             centre = int(np.flatnonzero(distance)[-1])
-        own = slice(first[centre], first[centre + 1])
-        lda_seeds.join_centre(values[own], words[own], *by_word, SAME, distance, cosine, nearest)
+        entries = slice(first[centre], first[centre + 1])
+        lda_seeds.join_centre(
+            values[entries],
+            words[entries],
+            of_word.data,
+            rows_of_word,
+            first_of_word,
+            SAME,
+            distance,
+            cosine,
+            nearest,
+        )
         groups.append(np.sort(sample[nearest]))
     return np.array(groups, dtype=np.int64).reshape(len(groups), len(nearest))
 
@@ -157,7 +173,9 @@ def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]
 
 #: The critical temperature is computed from at most MOST documents.  At least LEAST documents and
 #: words are required, and in a stream at least LEAST_DOCUMENTS.
-MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
+MOST = 4000
+LEAST = 4
+LEAST_DOCUMENTS = 100
 #: This is used as the critical temperature if there were too few documents.
 DEFAULT_CRITICAL = 3.3
 #: Index of the singular value that is used.  It is the third one, because a few documents with
@@ -173,18 +191,20 @@ class CorpusOfFit:
     def __init__(
         self, X: Any, n_documents: float | None = None, n_words: float | None = None
     ) -> None:
-        self.X, self.n_documents, self.n_words = X, n_documents, n_words
+        self.X = X
+        self.n_documents = n_documents
+        self.n_words = n_words
         self._critical: dict[tuple[int, float, Form], float] = {}
 
     def critical_temperature(self, n_topics: int, alpha: float, form: Form) -> float:
         """The critical temperature of the documents, or a constant if there are too few."""
         if self.X.shape[0] < min(LEAST_DOCUMENTS, self.n_documents or 0):
             return DEFAULT_CRITICAL
-        asked = n_topics, alpha, form
+        key = n_topics, alpha, form
         with writing(self):
-            if asked not in self._critical:
-                self._critical[asked] = critical_temperature(self.X, *asked)
-            return self._critical[asked]
+            if key not in self._critical:
+                self._critical[key] = critical_temperature(self.X, n_topics, alpha, form)
+            return self._critical[key]
 
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:

@@ -85,48 +85,61 @@ class Problem(NamedTuple):
 
 @np.errstate(over="ignore", invalid="ignore")  # priors near the largest float may overflow
 def explicit(problem: Problem) -> NDArray:
-    """Compute log C of the explicit form."""
+    """Compute log C of the explicit form, from a table of sums (see the module)."""
     b = problem.inverse
     K = len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
-    rows = 1 if np.all(problem.eta == problem.eta[0]) else K
+    n_distinct_topics = 1 if np.all(problem.eta == problem.eta[0]) else K
     # logarithms are used because these numbers may be too large for doubles
     log_splits = _log_choose(problem.lengths + K - 1.0, K - 1.0)
-    log_all = special.log_sum_exp(log_splits + special.log(problem.copies))
-    n_splits = math.exp(min((K - 1) * math.log(N + 1) + log_all, 600.0))
-    n_terms = len(b) * (n_splits + rows * problem.eta.shape[1] * float(N) ** 2)
+    log_n_splits = special.log_sum_exp(log_splits + special.log(problem.copies))
+    # at most exp(600), which a double can represent
+    n_splits = math.exp(min((K - 1) * math.log(N + 1) + log_n_splits, 600.0))
+    n_terms = len(b) * (n_splits + n_distinct_topics * problem.eta.shape[1] * float(N) ** 2)
     if n_terms > MOST_TERMS:
         raise OutOfReach(
             f"method='exact' would add {n_terms:.2g} terms for {K} topics, {problem.n_features} "
             f"features, {N} words and {len(b)} temperatures, and at most {MOST_TERMS:.0e} are "
             "allowed. Use method='monte-carlo'."
         )
-    words = [_log_topic_moments(problem, row, N) for row in problem.eta[:rows]] * (K // rows)
-    sums = np.full((N + 1,) * (K - 1) + b.shape, -np.inf)
-    sums[(0,) * (K - 1)] = 0.0
+    log_topic_moments = [
+        _log_topic_moments(problem, row, N) for row in problem.eta[:n_distinct_topics]
+    ] * (K // n_distinct_topics)
+    # log_sums[n_1, ..., n_(K-1)] is the partial sum over the documents so far; n_K is the rest
+    log_sums = np.full((N + 1,) * (K - 1) + b.shape, -np.inf)
+    log_sums[(0,) * (K - 1)] = 0.0
     A = problem.alpha.sum()
     for length, copies in zip(problem.lengths, problem.copies, strict=True):
-        splits = np.array(list(_splits(int(length), K)))
-        log_splits_b = _log_moments(splits, problem.alpha, b)
+        splits_of_length = np.array(list(_splits(int(length), K)))
+        log_splits_b = _log_moments(splits_of_length, problem.alpha, b)
         log_splits_b += special.lgamma(length + 1) - log_rising(A, b * length)
         for _ in range(copies):
-            longer = np.full_like(sums, -np.inf)
-            for split, log_split in zip(splits[:, :-1], log_splits_b, strict=True):
-                to = longer[tuple(slice(n, None) for n in split)]
-                np.logaddexp(to, sums[tuple(slice(N + 1 - n) for n in split)] + log_split, out=to)
-            sums = longer
-    counts = np.indices((N + 1,) * (K - 1)).reshape(K - 1, (N + 1) ** (K - 1))
-    last = N - counts.sum(axis=0)
-    possible = last >= 0
-    terms = sums.reshape(-1, len(b))[possible] + words[-1][last[possible]]
-    for count, word in zip(counts[:, possible], words[:-1], strict=True):
-        terms += word[count]
+            updated_sums = np.full_like(log_sums, -np.inf)
+            for split, log_split in zip(splits_of_length[:, :-1], log_splits_b, strict=True):
+                # the words of this document move each sum to larger n_k
+                target = updated_sums[tuple(slice(n, None) for n in split)]
+                np.logaddexp(
+                    target, log_sums[tuple(slice(N + 1 - n) for n in split)] + log_split, out=target
+                )
+            log_sums = updated_sums
+    topic_counts = np.indices((N + 1,) * (K - 1)).reshape(K - 1, (N + 1) ** (K - 1))
+    last_topic_counts = N - topic_counts.sum(axis=0)
+    is_possible = last_topic_counts >= 0
+    terms = (
+        log_sums.reshape(-1, len(b))[is_possible]
+        + log_topic_moments[-1][last_topic_counts[is_possible]]
+    )
+    for counts_of_topic, log_moments_of_topic in zip(
+        topic_counts[:, is_possible], log_topic_moments[:-1], strict=True
+    ):
+        terms += log_moments_of_topic[counts_of_topic]
     values = np.logaddexp.reduce(terms, axis=0)
     check_log_c_at_1(values, b, N)
     return values
 
 
 def _log_choose(n: NDArray, k: float) -> NDArray:
+    """The logarithm of the binomial coefficient n over k."""
     return special.lgamma(n + 1) - special.lgamma(k + 1) - special.lgamma(n - k + 1)
 
 
@@ -148,7 +161,7 @@ def _log_topic_moments(problem: Problem, eta: NDArray, n_words: int) -> NDArray:
     b = problem.inverse
     n = np.arange(n_words + 1, dtype=np.int64)
     series = [_log_moments(n[:, None], np.atleast_1d(value), b) for value in eta]
-    if len(eta) == 1:
+    if len(eta) == 1:  # all words have the same eta, and so the same series
         product = _log_power(series[0], problem.n_features)
         total = eta[0] * problem.n_features
     else:
@@ -156,28 +169,33 @@ def _log_topic_moments(problem: Problem, eta: NDArray, n_words: int) -> NDArray:
         total = eta.sum()
         for factor in series[1:]:
             product = _log_product(product, factor)
-    outside = special.lgamma(n + 1)[:, None] - log_rising(total, b * n[:, None])
-    return product + outside
+    log_factor = special.lgamma(n + 1)[:, None] - log_rising(total, b * n[:, None])
+    return product + log_factor
 
 
 def _log_product(left: NDArray, right: NDArray) -> NDArray:
     """Compute the logarithms of the coefficients of a product of two power series."""
-    out = np.full_like(left, -np.inf)
+    log_coefficients = np.full_like(left, -np.inf)
     for n, coefficient in enumerate(left):
-        np.logaddexp(out[n:], coefficient + right[: len(out) - n], out=out[n:])
-    return out
+        np.logaddexp(
+            log_coefficients[n:],
+            coefficient + right[: len(log_coefficients) - n],
+            out=log_coefficients[n:],
+        )
+    return log_coefficients
 
 
 def _log_power(series: NDArray, power: int) -> NDArray:
-    out = None
+    """The logarithms of the coefficients of a power of a series, by repeated squaring."""
+    log_result = None
     while power:
         if power & 1:
-            out = series if out is None else _log_product(out, series)
+            log_result = series if log_result is None else _log_product(log_result, series)
         power >>= 1
         if power:
             series = _log_product(series, series)
-    assert out is not None
-    return out
+    assert log_result is not None
+    return log_result
 
 
 # --------------------------------------------------------------- collapsed form
@@ -190,23 +208,24 @@ def collapsed(problem: Problem) -> NDArray:
     eta = np.broadcast_to(problem.eta, (len(problem.alpha), V))
     # S^N can be as large as V^((1 - b) N), and C >= 1 may be much smaller
     log_most = N * (1 - problem.inverse.min()) * math.log(V)
-    left_out = LEFT_OUT * math.exp(-min(log_most, 700.0))
-    before = None
+    left_out_probability = LEFT_OUT * math.exp(-min(log_most, 700.0))
+    previous_values = None
     change = math.inf
-    for step in STEPS if left_out >= LEAST_LEFT_OUT else ():
-        theta = _simplex(problem.alpha, step, left_out)
-        topics = _topics(eta, step, left_out)
+    # if too little may be left out, no step is tried, and the error below is raised
+    for step in STEPS if left_out_probability >= LEAST_LEFT_OUT else ():
+        theta = _simplex(problem.alpha, step, left_out_probability)
+        topics = _topics(eta, step, left_out_probability)
         if theta is None or topics is None:
             break
         n_nodes = float(len(theta.weights)) * len(topics.weights)
         if n_nodes * V * len(problem.inverse) > MOST_POWERS:
             break
         values = _integral(problem, theta, topics)
-        if before is not None:
-            change = float(np.max(np.abs(np.expm1(values - before))))
+        if previous_values is not None:
+            change = float(np.max(np.abs(np.expm1(values - previous_values))))
             if change < CHANGE:
                 return values
-        before = values
+        previous_values = values
     raise OutOfReach(
         f"method='exact' is too inaccurate for {len(problem.alpha)} topics, {V} features and {N} "
         f"words: its relative error is about {change:.2g}, and at most {CHANGE:.0e} is allowed. "
@@ -223,70 +242,82 @@ class Quadrature(NamedTuple):
 
 def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArray:
     """The logarithm of the integral over topics, of the product of integrals of documents."""
-    shares = theta.nodes
-    chunk = max(1, CHUNK // (len(shares) * problem.n_features))
-    total = np.zeros(len(problem.inverse))
-    for first in range(0, len(topics.weights), chunk):
-        nodes = topics.nodes[first : first + chunk]
-        mixed = gemm.product(np.broadcast_to(shares, (len(nodes), *shares.shape)), nodes)
-        logs = special.log(mixed)
+    topic_shares = theta.nodes
+    # so many nodes at a time that the powers stay in the cache
+    chunk_size = max(1, CHUNK // (len(topic_shares) * problem.n_features))
+    integrals = np.zeros(len(problem.inverse))
+    for first_node in range(0, len(topics.weights), chunk_size):
+        nodes = topics.nodes[first_node : first_node + chunk_size]
+        word_probabilities = gemm.product(
+            np.broadcast_to(topic_shares, (len(nodes), *topic_shares.shape)), nodes
+        )
+        logs = special.log(word_probabilities)
         for m, b in enumerate(problem.inverse):
-            sums = np.sum(special.exp(b * logs), axis=2) if b != 1 else np.ones(logs.shape[:2])
-            documents = np.ones(len(sums))
+            # S for each node of the topics and of theta; at b = 1 probabilities sum to 1
+            power_sums = (
+                np.sum(special.exp(b * logs), axis=2) if b != 1 else np.ones(logs.shape[:2])
+            )
+            # all documents of a length have the same integral over theta
+            document_product = np.ones(len(power_sums))
             for length, copies in zip(problem.lengths, problem.copies, strict=True):
-                powers = special.power(sums, int(length))
-                documents *= special.power(np.sum(powers * theta.weights, axis=1), int(copies))
-            total[m] += np.sum(topics.weights[first : first + chunk] * documents)
-    return special.log(total)
+                powers = special.power(power_sums, int(length))
+                document_product *= special.power(
+                    np.sum(powers * theta.weights, axis=1), int(copies)
+                )
+            integrals[m] += np.sum(
+                topics.weights[first_node : first_node + chunk_size] * document_product
+            )
+    return special.log(integrals)
 
 
 def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArray]:
     """Nodes for Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
     u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1, dtype=np.int64)
-    up = special.exp(0.7 * u)
-    down = special.exp(-0.7 * u)
-    s = up - down
+    exp_u = special.exp(0.7 * u)
+    exp_minus_u = special.exp(-0.7 * u)
+    s = exp_u - exp_minus_u
     log_x = -np.logaddexp(0, -s)
     log_y = -np.logaddexp(0, s)
-    log_weight = a * log_x + c * log_y + special.log(up + down)
+    log_weight = a * log_x + c * log_y + special.log(exp_u + exp_minus_u)
     weight = special.exp(log_weight - log_weight.max())
-    keep = weight > 0
-    return log_x[keep], log_y[keep], weight[keep] / weight.sum()
+    is_positive = weight > 0
+    return log_x[is_positive], log_y[is_positive], weight[is_positive] / weight.sum()
 
 
 def _pruned(nodes: NDArray, weights: NDArray, left_out: float) -> Quadrature:
-    """Leave out the nodes with the least weights, whose sum is at most `left_out`."""
+    """Leave out the nodes with the smallest weights, whose sum is at most `left_out`."""
     order = np.argsort(weights, kind="stable")
-    first = int(np.searchsorted(np.cumsum(weights[order]), left_out))
-    keep = np.sort(order[first:])
-    return Quadrature(nodes[keep], weights[keep] / weights[keep].sum())
+    n_left_out = int(np.searchsorted(np.cumsum(weights[order]), left_out))
+    kept_nodes = np.sort(order[n_left_out:])
+    return Quadrature(nodes[kept_nodes], weights[kept_nodes] / weights[kept_nodes].sum())
 
 
 def _simplex(prior: NDArray, step: float, left_out: float) -> Quadrature | None:
     """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
     logs = np.zeros((1, 0))
-    rest = np.zeros(1)
+    log_remaining = np.zeros(1)
     weights = np.ones(1)
+    # stick breaking: a piece x of what remains of the stick, and 1 - x is left for the next pieces
     for i in range(len(prior) - 1):
-        log_x, log_y, weight = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
-        if len(weights) * len(weight) > MOST_NODES:
+        log_x, log_y, piece_weights = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
+        if len(weights) * len(piece_weights) > MOST_NODES:
             return None
-        stick = np.add.outer(rest, log_x).reshape(-1, 1)
-        logs = np.hstack([np.repeat(logs, len(log_x), axis=0), stick])
-        rest = np.add.outer(rest, log_y).ravel()
-        nodes = np.hstack([logs, rest[:, None]])
-        products = np.outer(weights, weight).ravel()
-        nodes, weights = _pruned(nodes, products, left_out)
+        log_piece = np.add.outer(log_remaining, log_x).reshape(-1, 1)
+        logs = np.hstack([np.repeat(logs, len(log_x), axis=0), log_piece])
+        log_remaining = np.add.outer(log_remaining, log_y).ravel()
+        nodes = np.hstack([logs, log_remaining[:, None]])
+        product_weights = np.outer(weights, piece_weights).ravel()
+        nodes, weights = _pruned(nodes, product_weights, left_out)  # logarithms of nodes
         logs = nodes[:, :-1]
-        rest = nodes[:, -1]
-    return Quadrature(special.exp(np.hstack([logs, rest[:, None]])), weights)
+        log_remaining = nodes[:, -1]
+    return Quadrature(special.exp(np.hstack([logs, log_remaining[:, None]])), weights)
 
 
 def _topics(eta: NDArray, step: float, left_out: float) -> Quadrature | None:
     """Nodes for all topics together, of shape (nodes, K, V), and their weights."""
     nodes = np.zeros((1, 0, eta.shape[1]))
     weights = np.ones(1)
-    for row in eta:
+    for row in eta:  # each topic multiplies the number of nodes
         simplex = _simplex(row, step, left_out)
         if simplex is None or len(weights) * len(simplex.weights) > 4 * MOST_NODES:
             return None
@@ -354,6 +385,7 @@ class LDAPrior:
         topic_word_prior: ArrayLike | None = None,
         form: LogPartitionForm = "explicit",
     ) -> None:
+        """Check the parameters; count how many documents have each length."""
         forms = [StrOptions({"explicit", "collapsed"})]
         validate_parameter_constraints(
             {"n_components": COUNT, "n_features": COUNT, "form": forms},
@@ -366,8 +398,8 @@ class LDAPrior:
         self.doc_topic_prior, self.topic_word_prior = check_priors(
             symmetric if doc_topic_prior is None else doc_topic_prior,
             symmetric if topic_word_prior is None else topic_word_prior,
-            (self.n_components, self.n_features),
-            np.dtype(np.float64),
+            shape=(self.n_components, self.n_features),
+            dtype=np.dtype(np.float64),
         )
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
@@ -394,11 +426,11 @@ class LDAPrior:
             The same as in the class.
         """
         X = check_matrix(X)
-        lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+        document_lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         return cls(
             n_components,
             X.shape[1],
-            lengths,
+            document_lengths,
             doc_topic_prior=doc_topic_prior,
             topic_word_prior=topic_word_prior,
             form=form,
@@ -442,8 +474,8 @@ class LDAPrior:
             )
         b = check_inverses(inverse, "inverse")
         alpha = self._alpha()
-        rows = self._eta_rows()
-        log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in rows])
+        eta_rows = self._eta_rows()
+        log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in eta_rows])
         log_theta = _log_beta(alpha.sum(), b) - _log_beta(alpha[:, None], b)
         return special.log_sum_exp(log_theta + log_sums, axis=0)
 
@@ -458,8 +490,8 @@ class LDAPrior:
             If this would take too long, or if quadrature is not accurate enough.
         """
         b = np.asarray(inverse, dtype=np.float64)
-        rows = self._eta_rows()
-        eta = np.broadcast_to(rows, (self.n_components, rows.shape[1]))
+        eta_rows = self._eta_rows()
+        eta = np.broadcast_to(eta_rows, (self.n_components, eta_rows.shape[1]))
         problem = Problem(
             inverse=b,
             alpha=self._alpha(),
@@ -480,6 +512,7 @@ class LDAPrior:
         about D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta.
         """
         grid = PowerGrid(inverse)
+        # shares[l, g] is the number of documents of length lengths[l] in group g
         lengths, shares = self._groups(grid, draws.n_theta)
         estimates, _ = self._draw(grid, draws, lengths, shares)
         return estimates
@@ -487,16 +520,24 @@ class LDAPrior:
     def _groups(self, grid: PowerGrid, n_theta: int) -> tuple[NDArray[np.int64], NDArray]:
         """The lengths of documents that are not empty, and each group's number of each length."""
         lengths = self.document_lengths[self.document_lengths > 0]
-        ends = np.cumsum(self._copies[self.document_lengths > 0])
-        D = int(ends[-1])
-        drawn = self.n_components * (1 if self.form == "explicit" else self.n_features)
-        G = min(D, GROUPS_BLOCK // (n_theta * drawn), SUMS_BLOCK // (n_theta * grid.n_points))
-        if min(D, G * len(lengths)) * n_theta * len(grid.inverses) > LENGTHS_BLOCK:
-            G = min(G, LENGTHS_BLOCK // (n_theta * len(grid.inverses) * len(lengths)))
-        G = max(1, G)
-        # documents are sorted by length, and document i is in group i modulo G
-        before = -(-(np.append(0, ends)[:, None] - np.arange(G, dtype=np.int64)) // G)
-        return lengths, np.diff(before, axis=0).astype(np.float64)
+        n_documents_up_to_length = np.cumsum(self._copies[self.document_lengths > 0])
+        n_documents = int(n_documents_up_to_length[-1])
+        n_drawn_numbers = self.n_components * (1 if self.form == "explicit" else self.n_features)
+        n_groups = min(
+            n_documents,
+            GROUPS_BLOCK // (n_theta * n_drawn_numbers),
+            SUMS_BLOCK // (n_theta * grid.n_points),
+        )
+        if min(n_documents, n_groups * len(lengths)) * n_theta * len(grid.inverses) > LENGTHS_BLOCK:
+            n_groups = min(n_groups, LENGTHS_BLOCK // (n_theta * len(grid.inverses) * len(lengths)))
+        n_groups = max(1, n_groups)
+        # documents are sorted by length, and document i is in group i modulo n_groups; n_before is
+        # the number of documents of each group that are at most as long (ceiling division)
+        n_before = -(
+            -(np.append(0, n_documents_up_to_length)[:, None] - np.arange(n_groups, dtype=np.int64))
+            // n_groups
+        )
+        return lengths, np.diff(n_before, axis=0).astype(np.float64)
 
     def jensen_log_partition(self, inverse: NDArray, draws: Draws) -> NDArray:
         """Estimate N E log S and N log E S.
@@ -505,7 +546,7 @@ class LDAPrior:
         gap between the two, and only the gap is estimated from the draws.  The gap varies less than
         E[log S], and cannot have the wrong sign.
         """
-        # for one document of one word
+        # with one document of one word, the estimate of C is E S over theta, for each draw of beta
         log_means, mean_logs = self._draw(
             PowerGrid(inverse),
             draws,
@@ -515,32 +556,37 @@ class LDAPrior:
         mean_log = mean_logs.mean(axis=0)
         log_mean = log_mean_exp(log_means)
         if self.form == "explicit":
-            exact = self.log_mean_word(inverse)
-            exact -= inverse * exact[0]  # to remove a rounding error, which is multiplied by N
-            mean_log = exact - (log_mean - mean_log)
-            log_mean = exact
+            exact_log_mean = self.log_mean_word(inverse)
+            # at b = 1 (the first inverse) it must be 0; this removes a rounding error, which would
+            # be multiplied by N
+            exact_log_mean -= inverse * exact_log_mean[0]
+            mean_log = exact_log_mean - (log_mean - mean_log)
+            log_mean = exact_log_mean
         return self.n_words * np.stack([np.minimum(mean_log, log_mean), log_mean])
 
     def map_log_partition(self, inverse: NDArray) -> NDArray:
         """Compute N log S at the prior's mode if it is inside the simplex, else at its mean."""
         log_theta = special.log(centre(self._alpha()))
-        rows = self._eta_rows()
-        log_beta = special.log(np.stack([centre(row, self.n_features) for row in rows]))
+        eta_rows = self._eta_rows()
+        log_beta = special.log(np.stack([centre(row, self.n_features) for row in eta_rows]))
         grid = PowerGrid(inverse)
         if self.form == "explicit":
             log_sums = grid.row_sums(padded_rows(log_beta, np.float64, -np.inf))
+            # if all words have the same beta, log_beta has a single column
             log_sums = grid.log_at_inverses(log_sums) + self._missing_words(log_beta)
-            logs = np.multiply.outer(log_theta, inverse) + log_sums
-            log_words = special.log_sum_exp(logs, axis=0)
+            log_terms = np.multiply.outer(log_theta, inverse) + log_sums
+            log_words = special.log_sum_exp(log_terms, axis=0)
         else:
-            words = special.log_sum_exp(log_theta[:, None] + log_beta, axis=0)
-            sums = grid.row_sums(padded_rows(words[None], np.float64, -np.inf))
-            log_words = grid.log_at_inverses(sums)[0] + self._missing_words(log_beta)
+            log_mixture = special.log_sum_exp(log_theta[:, None] + log_beta, axis=0)
+            row_sums = grid.row_sums(padded_rows(log_mixture[None], np.float64, -np.inf))
+            log_words = grid.log_at_inverses(row_sums)[0] + self._missing_words(log_beta)
+        # at b = 1 (the first inverse) log S must be 0; the correction removes a rounding error
         return self.n_words * (log_words - inverse * log_words[0])
 
     # -------------------------------------------------------------- details
 
     def _alpha(self) -> NDArray:
+        """alpha of each topic, of shape (K,)."""
         return np.broadcast_to(self.doc_topic_prior, (self.n_components,))
 
     def _eta_rows(self) -> NDArray:
@@ -566,11 +612,13 @@ class LDAPrior:
             collapsed=self.form == "collapsed",
             n_threads=min(draws.n_threads, draws.n_samples),
         )
+        # each draw has its own generator, so that results do not depend on threads and blocks
         seeds = draws.seed.spawn(draws.n_samples)
         states = np.array([seed.generate_state(32, np.uint64) for seed in seeds])
         estimates = np.empty((draws.n_samples, len(grid.inverses)))
         mean_logs = np.empty_like(estimates)
         for rows in draws.blocks():
+            # writes `out` and `means`
             kernel.draw(
                 states=states[rows].reshape(-1, 4, 8),
                 out=estimates[rows],
@@ -581,21 +629,26 @@ class LDAPrior:
 
 def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct lengths of documents, and the number of documents of each length."""
-    array = as_array(lengths)
+    lengths = as_array(lengths)
     name = "document_lengths"
-    if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
-        raise BadParameter(name, "a one-dimensional array of numbers", array)
-    array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 is too small
-    wrong = array[~((array >= 0) & (array <= MOST_WORDS) & (array == np.floor(array)))]
-    if wrong.size:
-        raise BadParameter(name, f"integers in [0, {MOST_WORDS}]", wrong[0])
-    if not np.any(array):
+    if lengths.dtype.kind not in "fiu" or lengths.ndim != 1 or lengths.size == 0:
+        raise BadParameter(name, "a one-dimensional array of numbers", lengths)
+    if lengths.dtype.kind == "f":  # float16 is too small
+        lengths = lengths.astype(np.float64)
+    wrong_lengths = lengths[
+        ~((lengths >= 0) & (lengths <= MOST_WORDS) & (lengths == np.floor(lengths)))
+    ]
+    if wrong_lengths.size:
+        raise BadParameter(name, f"integers in [0, {MOST_WORDS}]", wrong_lengths[0])
+    if not np.any(lengths):
         raise ValueError(
             "The 'document_lengths' parameter of LDAPrior must contain at least one positive "
-            f"length. Got only zeros for {array.size} documents instead."
+            f"length. Got only zeros for {lengths.size} documents instead."
         )
-    distinct, copies = np.unique(array.astype(np.int64), return_counts=True)
-    total = sum(int(n) * int(c) for n, c in zip(distinct, copies, strict=True))
+    distinct, copies = np.unique(lengths.astype(np.int64), return_counts=True)
+    total = sum(
+        int(length) * int(n_documents) for length, n_documents in zip(distinct, copies, strict=True)
+    )
     if total > MOST_WORDS:
         raise BadParameter(name, f"integers whose sum is at most {MOST_WORDS}", total)
     return distinct, copies.astype(np.int64)
@@ -609,6 +662,6 @@ def _log_beta(a: Any, b: NDArray) -> NDArray:
 def _log_sum_of_moments(prior: NDArray, size: int, b: NDArray) -> NDArray:
     """Compute log sum_i E x_i^b for x ~ Dir(prior), with `prior` repeated to `size` numbers."""
     values, counts = np.unique(prior, return_counts=True)
-    shared = size / len(prior)
-    logs = special.log(shared * counts)[:, None] - _log_beta(values[:, None], b)
-    return _log_beta(shared * prior.sum(), b) + special.log_sum_exp(logs, axis=0)
+    n_repeats = size / len(prior)
+    log_moments = special.log(n_repeats * counts)[:, None] - _log_beta(values[:, None], b)
+    return _log_beta(n_repeats * prior.sum(), b) + special.log_sum_exp(log_moments, axis=0)

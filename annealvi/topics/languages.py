@@ -1,0 +1,78 @@
+"""Languages: their stop words, and which language texts seem to be in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from functools import cache
+
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from annealvi._optional import import_optional
+
+#: Words on scikit-learn's list of English stop words that are not used as stop words here because
+#: they carry meaning, and endings of contractions that the list lacks (we'll, we've).
+_CONTENT = """amount bill bottom cry detail empty fire interest mill serious sincere system thick
+thin"""
+CONTENT = frozenset(_CONTENT.split())
+ENDINGS = ("ll", "ve")
+#: Languages with a list of stop words, in scikit-learn (English) or the package stop-words, by
+#: their codes (ISO 639-1).
+_LANGUAGES = """ar arabic, bg bulgarian, ca catalan, cs czech, da danish, nl dutch, en english,
+fi finnish, fr french, de german, el greek, gu gujarati, he hebrew, hi hindi, hu hungarian,
+id indonesian, it italian, ms malaysian, nb norwegian, fa persian, pl polish, pt portuguese,
+ro romanian, ru russian, sk slovak, es spanish, sv swedish, tr turkish, uk ukrainian,
+vi vietnamese"""
+CODES = dict(pair.split() for pair in _LANGUAGES.split(","))
+LANGUAGES = frozenset(CODES.values())
+#: A list of stop words has at least this number of words; shorter ones are the user's own.
+SHORTEST_LIST = 50
+#: A text seems to be in another language if at least this share of its words are stop words of the
+#: other language, and at least this many times as many as those on the list that is used.
+OTHER_SHARE = 0.15
+OTHER_TIMES = 2.0
+#: The minimum number of words of a text, and the minimum share of texts that is told.
+ENOUGH_WORDS = 8
+ENOUGH_TEXTS = 0.1
+
+
+def languages_in(stop_words: str) -> list[str] | None:
+    """Return the languages that a str such as "German" or "de,en_GB" names, or None."""
+    names = [name.strip().lower() for name in stop_words.split(",")]
+    # the code of a language, without a country, or its name
+    names = [CODES.get(re.sub("[-_].*", "", name), name) for name in names]
+    return names if LANGUAGES.issuperset(names) else None
+
+
+@cache
+def stop_words_of(language: str) -> frozenset[str]:
+    """Return the stop words of a language."""
+    if language == "english":
+        return frozenset({*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS})
+    package = import_optional("stop_words", f"stop_words={language!r}")
+    return frozenset(package.get_stop_words(language))
+
+
+def other_languages(texts: Iterable[list[str]], listed: Collection[str]) -> dict[str, float]:
+    """Return the share of texts that seem to be in languages of which `listed` has no stop words.
+
+    Without the package stop-words, English is the only other language that is known.
+    """
+    known = {}  # the stop words of each language that are not `listed`
+    for language in sorted(LANGUAGES):
+        try:
+            known[language] = stop_words_of(language) - set(listed)
+        except ImportError:
+            continue
+    others: Counter[str] = Counter()  # the number of texts in each language
+    n_texts = 0  # of texts that are long enough
+    for words in texts:
+        n_texts += len(words) >= ENOUGH_WORDS
+        n_listed = sum(word in listed for word in words)
+        n_known = {name: sum(word in known[name] for word in words) for name in known}
+        language = max(n_known, key=n_known.__getitem__)  # with the most stop words in the text
+        threshold = max(OTHER_SHARE * len(words), OTHER_TIMES * n_listed)
+        if len(words) >= ENOUGH_WORDS and n_known[language] >= threshold:
+            others[language] += 1
+    return {name: n / n_texts for name, n in others.most_common() if n >= ENOUGH_TEXTS * n_texts}

@@ -1,0 +1,41 @@
+"""Passages: long texts are split at their paragraphs, with the rows of their documents."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from annealvi.topics import split_passages
+from tests.asserts import refused
+
+BOOK = "\n\n".join(f"Chapter {n}. " + "a long sentence here. " * n for n in range(1, 9))
+
+
+@pytest.mark.parametrize("n_words", [3, 10, 20, 1000])
+def test_no_word_is_lost_and_no_passage_is_too_long(n_words):
+    passages = split_passages([BOOK, "", "One.\n \nTwo."], n_words)
+    assert max(len(text.split()) for text in passages.texts) <= n_words
+    for number, text in enumerate([BOOK, "", "One. Two."]):
+        joined = " ".join(np.array(passages.texts, dtype=object)[passages.document == number])
+        assert joined.split() == text.split()
+    assert passages.passage[0] == 0 and passages.passage[-1] == (0 if n_words > 1 else 1)
+
+
+def test_paragraphs_stay_whole():
+    text = "one two\n\nthree four\n\nfive six seven eight nine. ten"
+    passages = ["one two\n\nthree four", "five six seven eight", "nine. ten"]
+    assert split_passages([text], 4).texts == passages
+    sentences = ["月" * 300 + "。", "日" * 300]
+    assert split_passages(["".join(sentences)], 20).texts == sentences
+
+
+def test_rows_of_the_documents_are_kept():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"author": ["Ada", "Ben"], "year": [1900, 2000]}, index=[7, 9])
+    for data in (frame, dict(frame)):
+        passages = split_passages(["a b\n\nc d", "e"], 2, data=data)
+        assert list(passages.data["author"]) == ["Ada", "Ada", "Ben"]
+        assert_array_equal(passages.document, [0, 0, 1])
+        assert_array_equal(passages.passage, [0, 1, 0])
+    assert split_passages(["a"]).data is None
+    refused("data.* 3 documents", split_passages, ["a", "b", "c"], data=frame)
+    refused("data.* 3 documents", split_passages, ["a", "b", "c"], data=dict(frame))
