@@ -86,7 +86,7 @@ class StepSums:
 
     def forget_sums(self) -> None:
         #: The sums from which alpha is learned, or None.
-        self.prior_sums: NDArray[np.float64] | None = None
+        self.prior_sums: NDArray | None = None
         #: The energy of words at the topics of the local step.  If the topics make a full step, the
         #: energy of `local_step` becomes that at the new topics.
         self.of_words: float | None = None
@@ -140,7 +140,7 @@ class Statistics(StepSums):
         self.n_rows[0] = n_words
         self.deferred = block
 
-    def add(self, block: FittedBlock, word_energy: NDArray[np.float64] | None = None) -> None:
+    def add(self, block: FittedBlock, word_energy: NDArray | None = None) -> None:
         """Add the statistics of a block of documents."""
         values = self.values  # these settle the rows' places
         lda_topics.accumulate_statistics(block, self.row_of, self.n_rows, values, word_energy)
@@ -376,10 +376,10 @@ class CPUEngine(Engine):
         gamma: Any,
         b: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
         statistics: Any = None,
-        word_energy: NDArray[np.float64] | None = None,
+        word_energy: NDArray | None = None,
         deferred: bool = False,
     ) -> None:
         weights: Any = self._weights
@@ -474,7 +474,7 @@ class CPUEngine(Engine):
 
     # ----------------------------------------------------------------- details
 
-    def _padded(self, alpha: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+    def _padded(self, alpha: NDArray, dtype: np.dtype) -> NDArray:
         """The prior of the documents' topics in the form that kernels read; it is kept."""
         if not np.array_equal(alpha, self._alpha[0]):
             self._alpha = alpha.copy(), padded_rows(alpha[None, :], dtype, fill=alpha[0])[0]
