@@ -178,7 +178,7 @@ LINKED = ["see https://t.co the star planet", "see https://t.co the bread butter
         ({"vectorizer__stop_words": ["the"]}, "which are on a list that was passed"),
         (
             {"stop_words": "de,english"},
-            "the German list of the Python package stop-words and the E",
+            "the German list of the Python package stop-words and the",
         ),
     ],
 )
