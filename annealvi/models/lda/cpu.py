@@ -171,7 +171,7 @@ class Statistics(StepSums):
     def put_seen(self, seen: NDArray[np.bool_], rows: NDArray) -> None:
         """Set the rows of words to the results of :meth:`seen`; there must be no rows before."""
         words = np.flatnonzero(seen)
-        self.row_of[words] = np.arange(len(words))
+        self.row_of[words] = np.arange(len(words), dtype=np.int64)
         if len(rows) == len(seen):
             rows = rows[seen]
         self.values[: len(words)] = rows
@@ -268,8 +268,7 @@ class TopicWeights:
 def exp_e_log(model: LDA) -> NDArray:
     """Compute exp(E log beta), of shape (K, V)."""
     weights = TopicWeights(*model.shape)
-    words = np.arange(model.n_features)
-    weights.refresh(model, words, 1.0, exact=True, estimate="variational")
+    weights.refresh(model, model.words, 1.0, exact=True, estimate="variational")
     return weights.values[:, : model.n_topics].T
 
 
@@ -460,7 +459,7 @@ class CPUEngine(Engine):
         model.catch_up(self.n_threads)  # because pending steps use the old prior
         model.sums = None
         model.sums = move_rows(
-            np.arange(model.n_features),
+            model.words,
             model.lam,
             model.prior()[0] if b == 1 else model.eta_rows(model.dtype, b),
             np.ones(model.n_features),
@@ -547,7 +546,7 @@ class CPUEngine(Engine):
             self._document,
             self._position,
         )
-        order = np.arange(len(lengths))
+        order = np.arange(len(lengths), dtype=np.int64)
         if self.n_threads > 1:
             order = np.argsort(-lengths, kind="stable")
         return WordIndex(

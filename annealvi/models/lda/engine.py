@@ -151,7 +151,7 @@ class EStep:
         tolerance = float(options.tolerance)
         relaxation = 1.0
         if training and options.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
-            tolerance = RELAXED_TOLERANCE * tolerance
+            tolerance *= RELAXED_TOLERANCE
             relaxation = RELAXATION
         return cls(
             tempering=tempering,

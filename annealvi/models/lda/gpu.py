@@ -87,7 +87,7 @@ class GPUStatistics(StepSums):
 
     def words(self) -> NDArray[np.int64]:
         """All words.  Words that do not occur have statistics of 0."""
-        return np.arange(len(self.values))
+        return np.arange(len(self.values), dtype=np.int64)
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
         """Copy the rows of some words to the host."""

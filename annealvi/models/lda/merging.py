@@ -188,7 +188,7 @@ class Largest(NamedTuple):
     def rows(self, n_features: int) -> sparse.csr_matrix:
         """The weights as a sparse matrix."""
         K, n = self.words.shape
-        ends = np.arange(0, K * n + 1, n)
+        ends = np.arange(0, K * n + 1, n, dtype=np.int64)
         rows = self.weights.ravel(), self.words.ravel(), ends
         return sparse.csr_matrix(rows, shape=(K, n_features))
 

@@ -230,6 +230,11 @@ class LDA:
         """V, K padded and the dtype, for which buffers are made."""
         return self.n_features, self.width, self.dtype
 
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """The numbers of all words."""
+        return np.arange(self.n_features, dtype=np.int64)
+
     def initialize(self, rng: RandomState, X: Any = None, init: str = "random") -> None:
         """Set the topics to a starting point."""
         self.rng = rng
@@ -288,8 +293,7 @@ class LDA:
         if self.now == 1:
             return self.lam
         lam = aligned_copy(self.lam)
-        words = np.arange(self.n_features)
-        move_rows(words, lam, self.prior()[0], self.decay.copy(), self.now)
+        move_rows(self.words, lam, self.prior()[0], self.decay.copy(), self.now)
         return lam
 
     @property
@@ -306,7 +310,11 @@ class LDA:
         lam = self.lam[words]
         if self.now != 1:
             move_rows(
-                np.arange(len(words)), lam, self.prior()[0][words], self.decay[words], self.now
+                np.arange(len(words), dtype=np.int64),
+                lam,
+                self.prior()[0][words],
+                self.decay[words],
+                self.now,
             )
         return lam[:, : self.n_topics]
 
@@ -339,7 +347,7 @@ class LDA:
         if self.now != 1:
             self.own()
             self._sums = move_rows(
-                np.arange(self.n_features),
+                self.words,
                 self.lam,
                 self.prior()[0],
                 self.decay,

@@ -212,7 +212,7 @@ class DocumentPartition:
         scratch = aligned_empty((min(model.n_features, PIECE), width), np.float64)
         sums = np.zeros((self.grid.n_points, width))
         for rows in gen_batches(model.n_features, PIECE):
-            words = np.arange(rows.start, rows.stop)
+            words = np.arange(rows.start, rows.stop, dtype=np.int64)
             logs = scratch[: len(words)]
             logs[:, :K] = model.rows_of(words)
             logs[:, K:] = 0

@@ -110,7 +110,7 @@ def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], 
         return seen_words, np.add(first.rows, second.rows, out=out, dtype=np.float64)
     total = np.zeros((n_rows, first.rows.shape[1]))
     whole = n_rows == len(seen_words)
-    places = np.arange(n_rows) if whole else np.cumsum(seen_words) - 1
+    places = np.arange(n_rows, dtype=np.int64) if whole else np.cumsum(seen_words) - 1
     for shard in (first, second):
         has_all = len(shard.rows) == n_rows
         total[slice(None) if has_all else places[shard.seen_words]] += shard.rows

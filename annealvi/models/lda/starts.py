@@ -95,7 +95,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     distance to the nearest earlier centre (k-means++, Arthur and Vassilvitskii 2007).
     """
     size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_PER_TOPIC * n_topics))
-    sample = np.arange(size)
+    sample = np.arange(size, dtype=np.int64)
     if size < X.shape[0]:
         sample = np.sort(_sample(X.shape[0], size, rng))
     vectors = _unit_vectors(X[sample])
@@ -148,7 +148,7 @@ def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray)
     `out` must contain `start` already, because only elements with counts are written.
     """
     rows, places = np.unique(groups, return_inverse=True)  # only these rows of X are converted
-    ends = np.arange(len(groups) + 1) * groups.shape[1]
+    ends = np.arange(len(groups) + 1, dtype=np.int64) * groups.shape[1]
     weights = np.full(groups.size, SEED_WEIGHT)
     chosen = sparse.csr_matrix((weights, places.ravel(), ends), (len(groups), len(rows)))
     counts = (chosen @ X[rows]).tocoo()
