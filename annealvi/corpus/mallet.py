@@ -188,7 +188,7 @@ def _pairs(row: list[str]) -> dict[int, float]:
     return dict(zip(topics, shares, strict=True))
 
 
-def _of_pairs(rows: dict[int, list[str]]) -> NDArray[np.float64]:
+def _of_pairs(rows: dict[int, list[str]]) -> NDArray:
     """Parse proportions of documents, in pairs of a topic's number and its proportion."""
     documents = _parsed(rows, _pairs)
     largest = max(topic for shares in documents for topic in shares)
@@ -247,7 +247,7 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     return Bunch(words=list(words), doc_topic_prior=np.array(prior))
 
 
-def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
+def _prior(stream: IO[bytes], name: bytes) -> NDArray:
     """Read the numbers of a line such as ``#alpha : 0.1 0.2``."""
     head, _, *numbers = stream.readline().split()
     if head != name or not numbers:

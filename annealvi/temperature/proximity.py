@@ -177,12 +177,12 @@ class Proximity(Temperature):
         if not self.settled(self._step):
             self._average.update(self._statistic())
 
-    def _centre(self) -> NDArray[np.float64]:
+    def _centre(self) -> NDArray:
         """For each factor, the logit at which the statistic has its extreme value."""
         logit = np.asarray(self._model.prior_logit(), dtype=np.float64)
         return logit if self.statistic == "kl" else np.zeros_like(logit)
 
-    def _statistic(self) -> NDArray[np.float64]:
+    def _statistic(self) -> NDArray:
         """KL of each factor from the centre; for centre 0, it is log 2 minus the entropy."""
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         centre = self._centre()[:, None]

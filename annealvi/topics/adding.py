@@ -187,9 +187,7 @@ def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLD
     return fit.set_params(init="auto", doc_topic_prior=None, topic_word_prior=None).fit(X)
 
 
-def _gains(
-    topics: Topics, documents: DescribedDocuments, candidates: NDArray
-) -> NDArray[np.float64]:
+def _gains(topics: Topics, documents: DescribedDocuments, candidates: NDArray) -> NDArray:
     """Return the log-likelihood that documents gain by mixing in each of the candidates.
 
     Half of the words of a document then come from the candidate; losses count as 0.

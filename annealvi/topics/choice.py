@@ -46,7 +46,7 @@ from annealvi.topics.vectorizer import (
     with_stop_words,
 )
 
-Measures = Mapping[str, NDArray[np.float64]]
+Measures = Mapping[str, NDArray]
 #: The measures with a value for each run.  Stability has a value for each pair of runs.
 MEASURES = ("held_out_log_likelihood", "gain", "coherence", "diversity", "quality")
 STABILITY = "stability"
@@ -152,7 +152,7 @@ CHOICE = Schema(
 )
 
 
-def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def spread_of(values: NDArray) -> NDArray:
     """Return standard deviations over runs, or NaN if there is a single run."""
     if values.shape[1] < 2:
         return np.full(len(values), np.nan)
@@ -509,7 +509,7 @@ def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int
 RULES = {"quality": _by_quality, "held_out_log_likelihood": _by_likelihood}
 
 
-def _mean_and_spread(values: NDArray[np.float64]) -> str:
+def _mean_and_spread(values: NDArray) -> str:
     """Write the mean of a measure over runs, with the standard deviation if there are several."""
     mean = f"{values.mean():.3f}"
     if len(values) < 2:

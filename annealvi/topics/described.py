@@ -48,7 +48,7 @@ class Topics:
         top_words = [self.top(k) for k in range(len(self.sizes))]
         self.labels = Labels(labels_of(top_words, self.named), keep_labels)
 
-    def folded(self, k: int) -> NDArray[np.float64]:
+    def folded(self, k: int) -> NDArray:
         """Return p(w | k), where the most probable form of a word has those of all its forms."""
         return fold(self.components[k], self.families)
 

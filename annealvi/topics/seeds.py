@@ -81,7 +81,7 @@ def seeded_prior(
     prior: Any,
     n_topics: int,
     n_each: float = 1.0,
-) -> NDArray[np.float64]:
+) -> NDArray:
     """Compute the prior of words in topics, where topic k has the k-th list of seed words.
 
     The prior of a seed word in its topic is increased by half the number of its occurrences in the
@@ -124,7 +124,7 @@ def seeded_start(
     X: sparse.csr_matrix,
     n_topics: int,
     random_state: Any,
-) -> NDArray[np.float64]:
+) -> NDArray:
     """Compute the initial topics of a fit, each from the word counts of a few documents.
 
     For a topic with seed words, the documents are short and contain as many of its seed words as

@@ -346,7 +346,7 @@ class TopicSummary(DescribedDocuments):
         )
 
     @checked
-    def folded(self, topic: int | str) -> NDArray[np.float64]:
+    def folded(self, topic: int | str) -> NDArray:
         """Return p(w | k) with the forms of a word, such as printer and printers, added up.
 
         Parameters

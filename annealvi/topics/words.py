@@ -16,7 +16,7 @@ from annealvi.metrics.topics import top_columns
 from annealvi.topics.naming import read_answer
 from annealvi.topics.vectorizer import of_each
 
-Floats = NDArray[np.float64]
+Floats = NDArray
 #: The number of top words of a topic, also for its exclusivity.
 N_WORDS = 10
 #: The number of words of a label.

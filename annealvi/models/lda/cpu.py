@@ -89,7 +89,7 @@ class StepSums:
     def forget_sums(self) -> None:
         """Reset the sums at the beginning of a step."""
         #: The sums from which alpha is learned, or None.
-        self.prior_sums: NDArray[np.float64] | None = None
+        self.prior_sums: NDArray | None = None
         #: The energy of words at the topics of the local step.  If the topics make a full step, the
         #: energy of `local_step` becomes that at the new topics.
         self.of_words: float | None = None
@@ -149,7 +149,7 @@ class Statistics(StepSums):
         self.n_rows[0] = n_words
         self.deferred = block
 
-    def add(self, block: FittedBlock, word_energy: NDArray[np.float64] | None = None) -> None:
+    def add(self, block: FittedBlock, word_energy: NDArray | None = None) -> None:
         """Add the statistics of a block of documents; add energies to `word_energy` if passed."""
         values = self.values  # sums a deferred block, which can change `row_of`
         lda_topics.accumulate_statistics(block, self.row_of, self.n_rows, values, word_energy)
@@ -409,10 +409,10 @@ class CPUEngine(Engine):
         gamma: Any,
         b: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
         statistics: Any = None,
-        word_energy: NDArray[np.float64] | None = None,
+        word_energy: NDArray | None = None,
         deferred: bool = False,
     ) -> None:
         """Fit gamma of a block of documents in place; see :meth:`Engine.fit_block`."""
@@ -513,7 +513,7 @@ class CPUEngine(Engine):
 
     # ----------------------------------------------------------------- details
 
-    def _padded(self, alpha: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+    def _padded(self, alpha: NDArray, dtype: np.dtype) -> NDArray:
         """The prior of the documents' topics in the form that kernels read; it is kept."""
         if not np.array_equal(alpha, self._alpha[0]):
             # padded with a positive number, whose logarithms are finite

@@ -116,7 +116,7 @@ class EStep:
     b: NDArray
     b0: float
     #: Prior of the documents' topic proportions, or (alpha + T - 1)/T with ``form="posterior"``.
-    alpha: NDArray[np.float64]
+    alpha: NDArray
     #: Whether to compute scikit-learn's numbers, which include its eps.
     exact: bool
     eps: float
@@ -214,7 +214,7 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
     return representable(np.broadcast_to(inverse, (n_samples,)), dtype)
 
 
-def representable(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+def representable(inverse: NDArray, dtype: np.dtype) -> NDArray:
     """Convert inverse temperatures to `dtype`, with its smallest normal number as the minimum.
 
     Even the minimum of float32 is so small that the likelihood has no effect.
@@ -262,10 +262,10 @@ class Engine:
         gamma: Any,
         b: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
         statistics: Any = None,
-        word_energy: NDArray[np.float64] | None = None,
+        word_energy: NDArray | None = None,
         deferred: bool = False,
     ) -> None:
         """Fit gamma of a block of documents in place, with the inverse temperatures b.
@@ -421,9 +421,7 @@ class Engine:
             local_step = statistics.local_step
             local_step.energy = float(np.sum(local_step.energy)) + (of_words - statistics.of_words)
 
-    def learn_priors(
-        self, model: LDA, sums: NDArray[np.float64] | None, rho: float, b: float
-    ) -> None:
+    def learn_priors(self, model: LDA, sums: NDArray | None, rho: float, b: float) -> None:
         """Update alpha and eta after the topics, by a step of size rho.
 
         `sums` are the :func:`prior_sums` of the step, and b is the power of the priors.
@@ -469,7 +467,7 @@ class Engine:
 
     def energies(
         self, model: LDA, X: Any, gamma: NDArray, tempering: Tempering = UNTEMPERED
-    ) -> NDArray[np.float64]:
+    ) -> NDArray:
         """The energies L_d = +E_q[log p(w_d, z_d | theta_d, beta)] at gamma and its best phi."""
         energy = np.zeros(X.shape[0])
         if X.shape[0]:
@@ -481,7 +479,7 @@ class Engine:
 
     def bound(
         self, model: LDA, X: Any, gamma: NDArray, tempering: Tempering = UNTEMPERED
-    ) -> NDArray[np.float64]:
+    ) -> NDArray:
         """Each document's part of the annealed ELBO at gamma and its best phi."""
         gamma = np.array(gamma, dtype=model.dtype, order="C")  # a copy, because kernels write
         bound = np.zeros(X.shape[0])
@@ -558,9 +556,7 @@ class Engine:
             bound += kappa * penalty
         return float(np.sum(bound))
 
-    def moments(
-        self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def moments(self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray) -> NDArray:
         """The bound, the energy, and log C at each of M b, all at one gamma: 2 + M numbers.
 
         `inverse` contains the M inverse temperatures b; gamma is inferred at `tempering`.
@@ -576,10 +572,10 @@ class Engine:
     def posterior_log_partition(
         self,
         model: LDA,
-        inverse: NDArray[np.float64],
+        inverse: NDArray,
         X: Any,
         gamma: NDArray | None = None,
-    ) -> NDArray[np.float64]:
+    ) -> NDArray:
         """log C(b) at the current q, summed over documents, for each b of `inverse`."""
         if gamma is None:
             gamma = self.infer(model, X)
@@ -600,8 +596,8 @@ class Engine:
         X: Any,
         gamma: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
     ) -> None:
         """Fit gamma of documents in place, block by block, outside of training."""
         rule = step.tempering.rule

@@ -41,8 +41,8 @@ class Topic(NamedTuple):
     """A topic: its words, their counts n, the f(n), and the sum of the counts."""
 
     words: NDArray[np.intp]
-    counts: NDArray[np.float64]
-    terms: NDArray[np.float64]
+    counts: NDArray
+    terms: NDArray
     size: float
 
     @classmethod
@@ -188,7 +188,7 @@ class Largest(NamedTuple):
     """The most frequent words of topics, in ascending order, with weights scaled to length 1."""
 
     words: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    weights: NDArray
 
     @classmethod
     def of(cls, counts: NDArray) -> Self:
@@ -210,7 +210,7 @@ class Largest(NamedTuple):
         return sparse.csr_matrix(rows, shape=(K, n_features))
 
 
-def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray[np.float64]:
+def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray:
     """The share of runs that have found each topic; topics have counts of shape (K, V)."""
     largest = Largest.of(counts).rows(counts.shape[1])
     # of each topic with the most similar topic of each run

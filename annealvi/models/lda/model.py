@@ -72,7 +72,7 @@ from annealvi.models.lda_prior import LDAPrior
 from annealvi.threads import shallow
 
 TopicEstimate = Literal["map", "variational"]
-Prior = float | NDArray[np.float64]
+Prior = float | NDArray
 #: The kernels count iterations in 32 bits.
 MOST_ITERATIONS = 2**31 - 1
 #: Number of words whose logarithms are computed together.
@@ -222,9 +222,9 @@ class LDA:
         # no steps are pending
         self.decay = np.ones(n_features)
         self.now = 1.0
-        self._sums: NDArray[np.float64] | None = None
+        self._sums: NDArray | None = None
         self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
-        self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
+        self._prior: tuple[NDArray, NDArray] | None = None  # rows, sums over words
         #: Values that were computed from lambda, by name.
         self.derived: dict[Any, Any] = {}
         #: Another object after each change of lambda, by which engines know if it has changed.
@@ -251,12 +251,12 @@ class LDA:
     # ------------------------------------------------------------------- priors
 
     @property
-    def alpha_row(self) -> NDArray[np.float64]:
+    def alpha_row(self) -> NDArray:
         """The prior alpha, of shape (K,)."""
         alpha = self.alpha
         return np.full(self.n_topics, alpha, np.float64) if np.ndim(alpha) == 0 else alpha
 
-    def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
+    def effective_alpha(self, tempering: Tempering) -> NDArray:
         """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
         b = tempering.of_priors
         return b * self.alpha_row + (1.0 - b)
@@ -278,7 +278,7 @@ class LDA:
         rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
         return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
-    def prior(self) -> tuple[NDArray, NDArray[np.float64]]:
+    def prior(self) -> tuple[NDArray, NDArray]:
         """The rows of eta, and their sums over words, of shape (K,) or (1,)."""
         if self._prior is None:
             eta = np.asarray(self.eta, dtype=np.float64)
@@ -323,7 +323,7 @@ class LDA:
         return lam[:, : self.n_topics]
 
     @property
-    def sums(self) -> NDArray[np.float64]:
+    def sums(self) -> NDArray:
         """The sums of lambda over words, of shape (K,)."""
         if self._sums is None:
             self._sums = np.empty(self.n_topics)
@@ -335,7 +335,7 @@ class LDA:
         return self._sums
 
     @sums.setter
-    def sums(self, value: NDArray[np.float64] | None) -> None:
+    def sums(self, value: NDArray | None) -> None:
         """Set the sums after a step; with None they are computed when they are needed."""
         self._sums = value
 
@@ -423,7 +423,7 @@ class LDA:
 
     # ------------------------------------------------------ what follows from lambda
 
-    def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
+    def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray:
         """Compute E log beta or, with the map estimate, log E beta, for rows of lambda."""
         log = log_of(self.estimate)
         logs = log(np.asarray(lam, dtype=np.float64), out=out)
@@ -477,11 +477,11 @@ class LDA:
 
     # -------------------------------------------- what temperatures ask; see annealvi.model
 
-    def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
+    def normalise_at(self, inverse: NDArray | None) -> None:
         """See :class:`annealvi.model.LocallyNormalised`."""
         self.partition = None if inverse is None else DocumentPartition(inverse)
 
-    def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_mean_unit(self, inverse: NDArray) -> NDArray:
         """log E[sum_k theta_k^b sum_v beta_kv^b], with the expectation over the prior."""
         prior = LDAPrior(
             self.n_topics,
@@ -573,7 +573,7 @@ def move_rows(
     words: NDArray[np.int64],
     lam: NDArray,
     eta: NDArray,
-    decay: NDArray[np.float64],
+    decay: NDArray,
     now: float,
     *,
     n_threads: int = 1,
@@ -581,7 +581,7 @@ def move_rows(
     floor: float = 0.0,
     whole: bool = False,
     statistics: Any = None,
-) -> NDArray[np.float64]:
+) -> NDArray:
     """Apply the pending steps to the rows of some words in place, and add statistics if given.
 
     Statistics are multiplied by `amount`, and lambda is at least `floor`.  The sums of the new rows

@@ -66,7 +66,7 @@ def usual_prior(n_topics: int) -> float:
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
-def prior_sums(gamma: NDArray, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+def prior_sums(gamma: NDArray, alpha: NDArray) -> NDArray:
     """Sums over documents that have been fitted with the prior alpha, from which alpha is learned.
 
     For each topic, sum_d psi(gamma_dk) - psi(alpha_k); the last number is the sum over d of
@@ -87,9 +87,7 @@ def learns_at(tempering: Tempering) -> bool:
     return tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
 
 
-def learned_alpha(
-    alpha: NDArray[np.float64], sums: NDArray[np.float64], rho: float, b: float
-) -> NDArray[np.float64]:
+def learned_alpha(alpha: NDArray, sums: NDArray, rho: float, b: float) -> NDArray:
     """Return alpha after a step of size rho, or the same object if it does not change.
 
     `sums` are the :func:`prior_sums` of the documents.
@@ -132,7 +130,7 @@ def learned_eta(
     return float(np.clip((moved - point) / b, lowest, highest))
 
 
-def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) -> float:
+def mean_of_logs(logs: Callable[[slice], NDArray], n_features: int) -> float:
     """Compute the mean of E log beta, block after block and always in the same order.
 
     The function `logs` returns E log beta for a slice of the `n_features` words.
@@ -166,7 +164,7 @@ def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -
     return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
 
 
-def _digamma(x: Any) -> NDArray[np.float64]:
+def _digamma(x: Any) -> NDArray:
     """Compute the digamma function of numbers in float64."""
     return special.digamma(np.asarray(x, dtype=np.float64))
 
@@ -185,12 +183,12 @@ class DocumentPartition:
 
     SCHEMA = Schema(sums=Optional(Array(("points", "width"))), moved=Number(0.0))
 
-    def __init__(self, inverses: NDArray[np.float64]) -> None:
+    def __init__(self, inverses: NDArray) -> None:
         """Prepare the sums at M inverse temperatures."""
         self.grid = PowerGrid(inverses)
         #: Sums of topics over the vocabulary, or None if they must be computed again, and the sum
         #: of the step sizes since they were computed.
-        self.sums: NDArray[np.float64] | None = None
+        self.sums: NDArray | None = None
         self.moved = 0.0
         self._rows = np.empty((0, 0))  # scratch for E log theta
 
@@ -235,9 +233,7 @@ class DocumentPartition:
         self.sums = sums
         self.moved = 0.0
 
-    def __call__(
-        self, gamma: NDArray, n_words: NDArray[np.float64], n_threads: int
-    ) -> NDArray[np.float64]:
+    def __call__(self, gamma: NDArray, n_words: NDArray, n_threads: int) -> NDArray:
         """Compute log C_d for each document, of shape (n_samples, M)."""
         rows = self._e_log_theta(gamma)
         # S_d at the points of the grid, from which it is interpolated at the inverse temperatures
@@ -245,8 +241,8 @@ class DocumentPartition:
         return n_words[:, None] * special.log(np.maximum(self.grid.at_inverses(sums), TINY))
 
     def of_batch(
-        self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
-    ) -> tuple[NDArray[np.float64], float]:
+        self, gamma: NDArray, alpha: NDArray, n_words: NDArray, n_threads: int
+    ) -> tuple[NDArray, float]:
         """Return sums over documents: of log C_d, shape (M,), and of the theta terms of b * energy.
 
         A document's theta terms are b sum_k E log theta_k sum_v n_v phi_vk.  After a converged
@@ -260,7 +256,7 @@ class DocumentPartition:
         energy = np.sum((gamma - alpha) * e_log_theta[:, : gamma.shape[1]])
         return log_c, float(energy)
 
-    def _e_log_theta(self, gamma: NDArray) -> NDArray[np.float64]:
+    def _e_log_theta(self, gamma: NDArray) -> NDArray:
         """Compute E log theta in padded rows, which are valid until the next call."""
         n, K = gamma.shape
         width = padded_length(K, np.float64)

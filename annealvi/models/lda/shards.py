@@ -77,9 +77,9 @@ class ShardSum(NamedTuple):
     #: The energy, and the part of words in it at the topics of the step, both in nats.
     energy: float | None = None
     of_words: float | None = None
-    log_partition: NDArray[np.float64] | None = None
+    log_partition: NDArray | None = None
     #: The sums from which priors are learned.
-    prior_sums: NDArray[np.float64] | None = None
+    prior_sums: NDArray | None = None
     #: The inverse temperatures of documents that a rule has computed.
     inverse: NDArray | None = None
 
@@ -99,9 +99,7 @@ class ShardSum(NamedTuple):
 ADDED = ("n_units", "energy", "of_words", "log_partition", "prior_sums")
 
 
-def _sum_of_rows(
-    first: ShardSum, second: ShardSum
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], NDArray]:
     """Return which words occur in two results, and the sum of their statistics, in float64.
 
     A result has rows either for all words, or only for the words that occur in it.
@@ -261,9 +259,7 @@ class ShardEngine(Engine):
     ) -> float:
         return self._sum("objective", model, X, tempering, gamma=gamma)
 
-    def moments(
-        self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def moments(self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray) -> NDArray:
         return self._sum("moments", model, X, tempering, inverse=inverse)
 
     def _sum(

@@ -170,7 +170,7 @@ def _unit_vectors(X: Any) -> sparse.csr_matrix:
     return normalize(vectors, copy=False)
 
 
-def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray:
     """Gamma(100, 0.01), as scikit-learn draws the start of topics and of documents."""
     return rng.gamma(100.0, 0.01, shape)
 
