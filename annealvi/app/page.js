@@ -74,13 +74,15 @@
 
   const call = (name, values) => ask("study/" + name, { method: "POST", body: JSON.stringify(values || {}) });
 
+  const tell = (work) => work.catch((error) => say(error.message));
+
   async function refresh() {
     clearTimeout(timer);
     const before = study;
     study = await call("state");
     if (study.version !== before.version || study.busy !== before.busy) show();
     if (study.line !== null) showProgress();
-    if (study.line !== null || study.busy) timer = setTimeout(() => refresh().catch((error) => say(error.message)), 700);
+    if (study.line !== null || study.busy) timer = setTimeout(() => tell(refresh()), 700);
   }
 
   // ------------------------------------------------------------------ the parts of the page
@@ -205,8 +207,8 @@
     options(byId("comparison").role, roles, byId("comparison").role.value);
     byId("undo").disabled = !study.edits.length;
     if (view === "topics") showTopics();
-    if (view === "documents") showDocuments();
-    if (view === "compare") showComparison();
+    if (view === "documents") tell(showDocuments());
+    if (view === "compare") tell(showComparison());
     if (view === "downloads") showDownloads();
     if (view === "report" && byId("report").dataset.version !== String(study.version)) {
       byId("report").dataset.version = study.version;
@@ -249,10 +251,11 @@
     byId("list-documents").replaceChildren(
       ...rows.map(({ number, title, text, label, share }) => {
         const button = element("button", { type: "button" }, title || text || "(empty)", element("small", { textContent: label + " · " + percent(share) }));
-        button.addEventListener("click", () => {
+        button.addEventListener("click", (event) => {
           for (const other of byId("list-documents").querySelectorAll("[aria-current]")) other.removeAttribute("aria-current");
           button.setAttribute("aria-current", "true");
           byId("document").src = "documents/" + number;
+          if (event.isTrusted && matchMedia("(max-width: 800px)").matches) byId("document").scrollIntoView();
         });
         return element("li", {}, button);
       })
@@ -335,13 +338,13 @@
   byId("merge").addEventListener("click", () => edit("merge", ticked()));
   byId("drop-topics").addEventListener("click", () => edit("drop", ticked()));
   byId("undo").addEventListener("click", () => edit("undo", []));
-  const search = () => ((first = 0), showDocuments().catch((error) => say(error.message)));
+  const search = () => ((first = 0), tell(showDocuments()));
   byId("search").addEventListener("submit", (event) => (event.preventDefault(), search()));
   byId("search").addEventListener("change", search);
-  byId("earlier").addEventListener("click", () => ((first = Math.max(first - 25, 0)), showDocuments()));
-  byId("later").addEventListener("click", () => ((first += 25), showDocuments()));
-  byId("comparison").addEventListener("change", showComparison);
+  byId("earlier").addEventListener("click", () => ((first = Math.max(first - 25, 0)), tell(showDocuments())));
+  byId("later").addEventListener("click", () => ((first += 25), tell(showDocuments())));
+  byId("comparison").addEventListener("change", () => tell(showComparison()));
   byId("comparison").addEventListener("submit", (event) => event.preventDefault());
-  addEventListener("focus", () => refresh().catch((error) => say(error.message)));
-  refresh().catch((error) => say(error.message));
+  addEventListener("focus", () => tell(refresh()));
+  tell(refresh());
 })();

@@ -434,7 +434,7 @@ class TopicModel(
         ndarray of shape (n_samples, n_topics)
         """
         lda, X = self._fit(documents, y)
-        return lda.transform(X)
+        return np.asarray(lda.transform(X))  # the output that the user sets for `lda` is its own
 
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
@@ -575,7 +575,9 @@ class TopicModel(
         """
         vectorizer, lda = self._parts()
         X = _known_counts(vectorizer, documents, "the mean of the prior")
-        return lda.transform(X, normalize=normalize, temperature=temperature, method=method)
+        return np.asarray(
+            lda.transform(X, normalize=normalize, temperature=temperature, method=method)
+        )
 
     @reads
     def predict(self, documents: Iterable[str]) -> NDArray[np.int64]:

@@ -63,7 +63,7 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
     texts = check_texts(documents)
     of_documents = [_split(text, int(n_words)) for text in texts]
     # the document of each passage
-    rows = np.repeat(np.arange(len(texts)), list(map(len, of_documents)))
+    rows = np.repeat(np.arange(len(texts), dtype=np.int64), list(map(len, of_documents)))
     if isinstance(data, Mapping):
         columns = {name: of_each(data[name], len(texts), f"data[{name!r}]") for name in data}
         data = {name: [column[row] for row in rows] for name, column in columns.items()}
@@ -74,7 +74,9 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
     return Bunch(
         texts=[passage for passages in of_documents for passage in passages],
         document=rows,
-        passage=np.concatenate([np.arange(len(passages)) for passages in of_documents]),
+        passage=np.concatenate(
+            [np.arange(len(passages), dtype=np.int64) for passages in of_documents]
+        ),
         data=data,
     )
 

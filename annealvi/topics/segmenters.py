@@ -75,4 +75,8 @@ def _thai() -> Callable[[str], list[str]]:
     return partial(tokenize, engine="newmm", keep_whitespace=False)
 
 
-LANGUAGES_WITHOUT_SPACES = {"zh": _chinese, "ja": _japanese, "th": _thai}
+LANGUAGES_WITHOUT_SPACES: dict[str, Callable[[], Any]] = {
+    "zh": _chinese,
+    "ja": _japanese,
+    "th": _thai,
+}

@@ -1024,7 +1024,7 @@ class TopicSummary(DescribedDocuments):
 
         For each period, the documents from this period on are compared with all earlier documents,
         as two groups in `words_by_group`.  Of each word, the change with the largest absolute z is
-        listed.
+        listed, which may be somewhat later than the first use of the word.
 
         Parameters
         ----------

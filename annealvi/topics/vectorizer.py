@@ -682,7 +682,8 @@ def count_words(
     for word in words.tolist():
         if not isinstance(word, str):
             raise BadParameter("vectorizer", "a vectorizer whose words are str", word)
-    if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
+    is_split = getattr(counter, "language", None) or any(isinstance(t, Tokens) for t in texts)
+    if limited and words_only and not is_split:
         _warn_of_sentences(words.tolist(), summed(X, axis=0))
     vocabulary = Vocabulary(words, len(texts))
     languages: dict[str, float] = {}

@@ -7,7 +7,7 @@ The documents are arXiv abstracts (arxiv_texts20k.jsonl.gz), whose dates are per
 word of theirs changes.  A first fit finds the topics.  For each of ten sizes, a new word is then
 added to each topic: from 2010 on, every token of the topic is followed by the new word with a
 probability of this size.  A second fit, which starts from the topics of the first, has the planted
-words in its counts.  A word is found if `words_over_time` lists it, with n=None only because its
+words in its counts.  A word is found if `words_over_time` lists it, which it does if its
 interval excludes 0.  The table shows the share of planted words that are found, by size, and the
 share of all other words with a count of at least five that are listed.
 """

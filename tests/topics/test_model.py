@@ -390,3 +390,12 @@ def test_a_file_holds_stop_words_of_a_language_and_what_was_cleaned(tmp_path, mo
     assert " clean: links (1) were removed. 1 document repeats an earlier document exactly." in note
     assert note == model.vocabulary_note_ and loaded.vectorizer_.clean
     assert_array_equal(loaded.transform(TEXTS), model.transform(TEXTS))
+
+
+@pytest.mark.parametrize("output", ["pandas", "default"])
+def test_the_output_of_the_lda_is_its_own(output):
+    inner = make(lda=TemperedLDA().set_output(transform=output))
+    assert type(inner.fit_transform(TEXTS)) is type(inner.transform(TEXTS)) is np.ndarray
+    assert inner.describe(TEXTS).shares.shape == (len(TEXTS), 3)
+    table = make().set_output(transform="pandas").fit(TEXTS).transform(TEXTS)
+    assert list(table.columns) == ["topicmodel0", "topicmodel1", "topicmodel2"]

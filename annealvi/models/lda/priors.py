@@ -101,8 +101,10 @@ def learned_alpha(alpha: NDArray, sums: NDArray, rho: float, b: float) -> NDArra
         return inside  # the user assigned an alpha outside the limits
     if not sums[-1] > 0:
         return alpha  # there were no words
-    used = b * alpha + (1.0 - b)
+    used = b * alpha + (1.0 - b)  # the prior in the objective at inverse temperature b
+    # Minka's fixed point
     best = used * np.maximum(sums[:-1], 0.0) / sums[-1]
+    # a step towards it, solved for alpha
     moved = (used + rho * (best - used) - (1.0 - b)) / b
     return np.clip(moved, lowest, highest)
 
@@ -110,23 +112,29 @@ def learned_alpha(alpha: NDArray, sums: NDArray, rho: float, b: float) -> NDArra
 def learned_eta(
     eta: float, mean: float, shape: tuple[int, int], rho: float, b: float, point: float
 ) -> float:
-    """Return eta after a step, for the mean of E log beta over topics of `shape`, (K, V).
+    """Return eta after a step of size rho, for topics of `shape`, (K, V).
 
+    `mean` is the mean of E log beta over topics and words, and b the power of the priors.
     `point` is 1 if topics are point estimates, and otherwise 0.
     """
     n_topics, n_features = shape
     centre = usual_prior(n_topics)
     lowest = centre / ETA_RANGE
     highest = centre * ETA_RANGE
-    used = b * min(max(eta, lowest), highest) + point
+    used = b * min(max(eta, lowest), highest) + point  # in the objective
     before = float(_digamma(used) - _digamma(n_features * used))
     target = (1.0 - rho) * before + rho * mean
-    moved = symmetric_from_mean(target, n_features, b * lowest + point, b * highest + point)
+    moved = symmetric_from_mean(
+        target, size=n_features, lowest=b * lowest + point, highest=b * highest + point
+    )
     return float(np.clip((moved - point) / b, lowest, highest))
 
 
 def mean_of_logs(logs: Callable[[slice], NDArray], n_features: int) -> float:
-    """Compute the mean of E log beta, block after block and always in the same order."""
+    """Compute the mean of E log beta, block after block and always in the same order.
+
+    The function `logs` returns E log beta for a slice of the `n_features` words.
+    """
     means = []
     sizes = []
     for start in range(0, n_features, ROWS):
@@ -143,6 +151,7 @@ def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -
     """
 
     def excess(log_x: float) -> float:
+        """By how much psi(x) - psi(size x) exceeds `mean`."""
         x = math.exp(log_x)
         return float(_digamma(x) - _digamma(size * x) - mean)
 
@@ -156,6 +165,7 @@ def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -
 
 
 def _digamma(x: Any) -> NDArray:
+    """Compute the digamma function of numbers in float64."""
     return special.digamma(np.asarray(x, dtype=float))
 
 
@@ -174,6 +184,7 @@ class DocumentPartition:
     SCHEMA = Schema(sums=Optional(Array(("points", "width"))), moved=Number(0.0))
 
     def __init__(self, inverses: NDArray) -> None:
+        """Prepare the sums at M inverse temperatures."""
         self.grid = PowerGrid(inverses)
         #: Sums of topics over the vocabulary, or None if they must be computed again, and the sum
         #: of the step sizes since they were computed.
@@ -201,6 +212,7 @@ class DocumentPartition:
         self.SCHEMA.restore(self, tree, path, points=self.grid.n_points, width=width)
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for pickles and copies, without scratch."""
         return vars(self) | {"_rows": np.empty((0, 0))}
 
     def refresh(self, model: Any, n_threads: int) -> None:
@@ -212,18 +224,19 @@ class DocumentPartition:
         scratch = aligned_empty((min(model.n_features, PIECE), width), np.float64)
         sums = np.zeros((self.grid.n_points, width))
         for rows in gen_batches(model.n_features, PIECE):
-            words = np.arange(rows.start, rows.stop)
+            words = np.arange(rows.start, rows.stop, dtype=np.int64)
             logs = scratch[: len(words)]
             logs[:, :K] = model.rows_of(words)
             logs[:, K:] = 0
             model.logs(logs, out=logs)  # -infinity in the padding
-            self.grid.column_sums(logs, sums, n_threads=n_threads)
+            self.grid.column_sums(logs, sums, n_threads=n_threads)  # adds to `sums`
         self.sums = sums
         self.moved = 0.0
 
     def __call__(self, gamma: NDArray, n_words: NDArray, n_threads: int) -> NDArray:
         """Compute log C_d for each document, of shape (n_samples, M)."""
         rows = self._e_log_theta(gamma)
+        # S_d at the points of the grid, from which it is interpolated at the inverse temperatures
         sums = self.grid.row_sums(rows, self.sums, n_threads=n_threads)
         return n_words[:, None] * special.log(np.maximum(self.grid.at_inverses(sums), TINY))
 
@@ -237,6 +250,7 @@ class DocumentPartition:
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self.sums, n_threads=n_threads)
+        # summed over documents before it is interpolated, which takes less time
         total = np.sum(n_words[:, None] * special.log(np.maximum(sums, TINY)), axis=0)
         log_c = self.grid.at_inverses(total)
         energy = np.sum((gamma - alpha) * e_log_theta[:, : gamma.shape[1]])
