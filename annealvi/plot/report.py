@@ -325,16 +325,14 @@ def words_of(document: Any, words: dict[str, int]) -> list[list[int]]:
 
 def _shares(drawn: pictures.Courses | None) -> dict[str, Any] | None:
     """Return the shares of all topics in periods or groups; None if there are none."""
-    return (
-        None
-        if drawn is None
-        else {
-            "labels": [clean(label, 80) for label in drawn.labels],
-            "nDocuments": drawn.n_documents.tolist(),
-            "shares": [_rounded(shares) for shares in drawn.values.T],
-            "margins": [_rounded(margins) for margins in drawn.margins.T],
-        }
-    )
+    if drawn is None:
+        return None
+    return {
+        "labels": [clean(label, 80) for label in drawn.labels],
+        "nDocuments": drawn.n_documents.tolist(),
+        "shares": [_rounded(shares) for shares in drawn.values.T],
+        "margins": [_rounded(margins) for margins in drawn.margins.T],
+    }
 
 
 def figures(
