@@ -228,7 +228,7 @@ def records(
     topics = []
     documents: dict[int, Any] = {}
     for k, label in enumerate(summary.labels):
-        numbers = summary.documents(k, n_documents).index.tolist() if n_documents else []
+        numbers = summary.documents(k, n_documents).attrs["positions"] if n_documents else []
         documents |= {number: document(summary, number) for number in numbers}
         near = [int(j) for j in np.argsort(distances[k], kind="stable") if j != k]
         topics.append(

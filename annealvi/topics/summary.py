@@ -599,9 +599,9 @@ class TopicSummary(DescribedDocuments):
         -------
         pandas.DataFrame
             The index is that of the documents if they were a pandas Series or DataFrame, and
-            otherwise their positions.  The columns are the ``share`` of the topic,
-            ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
-            without words are excluded.
+            otherwise their positions, which are also in ``attrs["positions"]`` of the table.  The
+            columns are the ``share`` of the topic, ``tokens`` (the number of words) and, if known,
+            ``title`` and ``text``.  Documents without words are excluded.
         """
         k = self.labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)  # the numbers of documents with words
@@ -616,7 +616,9 @@ class TopicSummary(DescribedDocuments):
             if len(distinct) >= n:
                 break
         rows = np.array(list(distinct.values()), dtype=np.intp)
-        return self._rows(rows, share=self.shares[rows, k])
+        table = self._rows(rows, share=self.shares[rows, k])
+        table.attrs["positions"] = rows.tolist()
+        return table
 
     @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
     def outliers(self, n: int = 10, min_tokens: float | None = None) -> Any:
