@@ -295,4 +295,4 @@ def _from_triples(
             end = int(np.searchsorted(entries_left[:, 0], first_document + size))
             yield matrix_of(entries_left[:end] - [first_document, 0, 0], (size, shape[1]))
             entries_left = entries_left[end:]
-            first_document = first_document + size
+            first_document += size

@@ -159,6 +159,7 @@ class Labels(Sequence[str]):
         self._set_in_model = keep
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make a copy or a pickle."""
         return Labels, (self._labels,)  # changes of a copy do not change the model
 
     def __len__(self) -> int:

@@ -238,7 +238,7 @@ class Device:
                     "t": t,
                     "b": b,
                     "logs": logs,
-                    # smaller logarithms, also -infinity, are replaced by this
+                    # the least exponent b * log, so that weights do not underflow
                     "clamp": -60.0 if exact else -40.0,
                     "partial": partial,
                 },
