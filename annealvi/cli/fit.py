@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+from argparse import Namespace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from annealvi.topics.source import Source
 from annealvi.topics.trust import few_documents
 
 
-def fit(chosen: argparse.Namespace) -> None:
+def fit(chosen: Namespace) -> None:
     """Fit topics, print them, and write the files that the options name."""
     _check_outputs(chosen)
     estimator = _unfitted_model(chosen)
@@ -72,7 +72,7 @@ def fit(chosen: argparse.Namespace) -> None:
         print_topics(source.topics, chosen.words, coherence)
 
 
-def _unfitted_model(chosen: argparse.Namespace) -> TopicModel:
+def _unfitted_model(chosen: Namespace) -> TopicModel:
     """Return the unfitted TopicModel that the options describe."""
     seeds = chosen.seed_words
     if seeds is not None:
@@ -94,7 +94,7 @@ def _unfitted_model(chosen: argparse.Namespace) -> TopicModel:
     )
 
 
-def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
+def _stop_words(chosen: Namespace) -> str | list[str] | None:
     """Return the stop words that --stop-words names: of languages, of a file, or none."""
     if chosen.stop_words.lower() == "none":
         return None
@@ -109,7 +109,7 @@ def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _fit_model(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:
+def _fit_model(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
     """Fit a model; return it, or its TemperedLDA if the words of counts are unknown."""
     model = clone(estimator)
     # a progress bar only for a person who watches, and if the library is installed
@@ -133,7 +133,7 @@ def _fit_model(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace
     return model
 
 
-def _check_outputs(chosen: argparse.Namespace) -> None:
+def _check_outputs(chosen: Namespace) -> None:
     """Raise an error before the fit if an output file cannot be written after it."""
     used = {os.path.realpath(chosen.path): "PATH"}  # the option of each path, to find equal paths
     for option, path in {"--report": chosen.report, "--model": chosen.model}.items():
@@ -159,7 +159,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
 # ------------------------------------------------------------------------------- demo
 
 
-def demo(chosen: argparse.Namespace) -> None:
+def demo(chosen: Namespace) -> None:
     """Fit topics to the bundled abstracts, print them and write a report."""
     import_optional("plotly", "annealvi demo", "pandas")
     check_output("--output", chosen.output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import codecs
 import csv
 import gzip
@@ -11,6 +10,7 @@ import json
 import os
 import re
 import warnings
+from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ class Corpus:
         return self.counts.shape[0] if self.texts is None else len(self.texts)
 
 
-def read_corpus(chosen: argparse.Namespace) -> Corpus:
+def read_corpus(chosen: Namespace) -> Corpus:
     """Read the documents that the options name, or raise an error about an unsuitable option."""
     path = Path("/dev/stdin" if chosen.path == "-" else chosen.path)
     if not path.exists():
@@ -211,7 +211,7 @@ def read_columns(path: Path) -> Mapping[str, Any]:
     return read_table(path, kind, encoding)
 
 
-def _read_texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+def _read_texts(path: Path, kind: str, chosen: Namespace) -> Corpus:
     """Read documents that are texts, from a folder or a file of a kind."""
     table = read_table(path, kind, chosen.encoding, chosen.files or "*")
     names = list(table)
@@ -241,7 +241,7 @@ def _read_texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
     return Corpus(origin, columns, texts, table=table)
 
 
-def _chosen_columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, list]:
+def _chosen_columns(chosen: Namespace, table: Mapping[str, Any]) -> dict[str, list]:
     """Return the columns that options name; the error about a missing column lists all columns."""
     names = list(table)
     options = [("text", name) for name in chosen.text]
@@ -475,7 +475,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
 # ----------------------------------------------------------------------------- counts
 
 
-def _read_counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+def _read_counts(path: Path, kind: str, chosen: Namespace) -> Corpus:
     """Read word counts of a kind, with their words and with columns of the documents."""
     words = None
     names = None

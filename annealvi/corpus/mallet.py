@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from os import PathLike
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import Bunch
 
 from annealvi.corpus.files import check_gaps, opened
 from annealvi.exceptions import warn_user
 
 
-def read_mallet_state(path: str | os.PathLike) -> Bunch:
+def read_mallet_state(path: str | PathLike) -> Bunch:
     """Read the complete state of a MALLET model: counts, topics and priors.
 
     Parameters
@@ -95,7 +96,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         )
 
 
-def read_mallet_weights(path: str | os.PathLike) -> Bunch:
+def read_mallet_weights(path: str | PathLike) -> Bunch:
     """Read the weight of each word in each topic of a MALLET model.
 
     Parameters
@@ -130,7 +131,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     return Bunch(components=components, feature_names=np.array(words, dtype=object))
 
 
-def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
+def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
     """Read the topic proportions of documents from a file of MALLET.
 
     Parameters
@@ -226,7 +227,7 @@ def _parsed(rows: dict[int, list[str]], parse: Callable[[list[str]], Any]) -> li
     return parsed
 
 
-def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
+def read_mallet_topic_keys(path: str | PathLike) -> Bunch:
     """Read the most frequent words of each topic of a MALLET model.
 
     Parameters
@@ -268,7 +269,7 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray:
 
 def _count(
     rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
-) -> sparse.csr_matrix:
+) -> csr_matrix:
     """Count how often each pair of a row and a column occurs."""
     ones = np.ones(len(rows))
-    return sparse.coo_matrix((ones, (rows, columns)), shape=shape).tocsr()
+    return coo_matrix((ones, (rows, columns)), shape=shape).tocsr()

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -99,7 +100,7 @@ class Runs(Generic[F]):
     """
 
     def __init__(
-        self, fingerprint: Fingerprint, random_state: Any, resume: str | os.PathLike | None = None
+        self, fingerprint: Fingerprint, random_state: Any, resume: str | PathLike | None = None
     ) -> None:
         """Prepare the runs of a fit, or read those of the checkpoint `resume`."""
         self._fingerprint = fingerprint
@@ -203,7 +204,7 @@ class Runs(Generic[F]):
             raise
         return self.ended
 
-    def write(self, path: str | os.PathLike) -> None:
+    def write(self, path: str | PathLike) -> None:
         """Write a checkpoint."""
         ended = [{"number": fit.number, "fit": fit.state_dict()} for fit in self.ended]
         tree = {
@@ -372,7 +373,7 @@ class Fingerprint:
             }
         return self._tree
 
-    def check(self, tree: Mapping[str, Any], path: str | os.PathLike) -> None:
+    def check(self, tree: Mapping[str, Any], path: str | PathLike) -> None:
         """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
         file = f"resume={os.fspath(path)!r}"
         expected = self.state_dict()
@@ -413,12 +414,12 @@ def described(tree: Any) -> str:
     return repr(int(tree) if isinstance(tree, float) and tree.is_integer() else tree)
 
 
-def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
+def write_checkpoint(path: str | PathLike, tree: Mapping[str, Any]) -> None:
     """Write the tree of a checkpoint to a file."""
     write(path, KIND, tree)
 
 
-def read_checkpoint(path: str | os.PathLike, owner: str) -> Any:
+def read_checkpoint(path: str | PathLike, owner: str) -> Any:
     """Read a checkpoint as a tree, and warn if another version of annealvi wrote it."""
     content = read(path, KIND)
     warn_of_version(owner, content["version"])

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
@@ -206,7 +206,7 @@ class PowerGrid:
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
         even_grid = b[0] + step * np.arange(len(b), dtype=np.int64)
-        self._interpolation: sparse.csr_matrix | None = None
+        self._interpolation: csr_matrix | None = None
         if step != 0 and np.allclose(b, even_grid, rtol=1e-13, atol=0):
             self._divide_even_grid(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
@@ -229,7 +229,7 @@ class PowerGrid:
             order = np.arange(size, dtype=np.int64)[:: -1 if descending else 1]
             shape = size, n_panels * self._panel_size
             entries = np.ones(size), (np.arange(size, dtype=np.int64), order)
-            self._interpolation = sparse.csr_matrix(entries, shape=shape)
+            self._interpolation = csr_matrix(entries, shape=shape)
 
     def _cover_with_panels(self, b: NDArray) -> None:
         """Cover the grid with panels (short, evenly spaced grids), and prepare the interpolation.
@@ -270,7 +270,7 @@ class PowerGrid:
         column_of_weight = np.add.outer(
             panel * self._panel_size + first_point, np.arange(_ORDER, dtype=np.int64)
         ).ravel()
-        self._interpolation = sparse.csr_matrix(
+        self._interpolation = csr_matrix(
             (weights.ravel(), (row_of_weight, column_of_weight)),
             shape=(len(b), n_panels * self._panel_size),
         )
@@ -279,7 +279,7 @@ class PowerGrid:
         """The panels and the weights of the interpolation, in the form that kernels use."""
         interpolation = self._interpolation
         if interpolation is None:  # the points are the inverses themselves
-            interpolation = sparse.csr_matrix(np.eye(self.n_points))
+            interpolation = csr_matrix(np.eye(self.n_points))
         return kernels.Grid(
             starts=self._panel_starts,
             steps=self._panel_steps,

@@ -13,7 +13,7 @@ from scipy.special import roots_jacobi
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import gemm, special
-from annealvi.checks import COUNT, Interval, check_numbers, checked
+from annealvi.checks import COUNT, TINY, Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
@@ -169,9 +169,7 @@ class LocalVariational(Learned):
     """
 
     per_document = True
-    SCHEMA = Schema(
-        **LEARNED, _log_prior=Array(("M",)), _level=Number(np.finfo(np.float64).tiny, 1.0)
-    )
+    SCHEMA = Schema(**LEARNED, _log_prior=Array(("M",)), _level=Number(TINY, 1.0))
     _parameter_constraints: ClassVar[dict] = {
         "grid": [Interval(Integral, 2, None, closed="left")],
         "prior": [None, "array-like"],

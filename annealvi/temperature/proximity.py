@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
-from annealvi.checks import Interval
+from annealvi.checks import TINY, Interval
 from annealvi.files.schema import Integer, Number, Schema, damaged
 from annealvi.model import UNTEMPERED, BinaryFactors, FactorLimits, LocalStep, Tempering
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
@@ -19,7 +19,6 @@ from annealvi.proximity.statistics import kl_limits
 from annealvi.temperature.base import Temperature, whole_steps
 
 LEAST = 1e-30  # the least 1/T, so that float32 can represent it
-TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 
 
 @dataclass(eq=False, repr=False)
@@ -187,6 +186,7 @@ class Proximity(Temperature):
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         centre = self._centre()[:, None]
         one_minus_nu = 1.0 - nu
+        # the maximum is taken so that 0 log 0 is 0
         value = nu * special.log(np.maximum(nu, TINY)) + one_minus_nu * special.log(
             np.maximum(one_minus_nu, TINY)
         )

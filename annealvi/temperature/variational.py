@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, as_array, check_numbers, checked
+from annealvi.checks import TINY, Interval, as_array, check_numbers, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema, damaged
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
@@ -194,7 +194,7 @@ class Variational(Learned):
         **LEARNED,
         posterior_=Array(("M",)),
         _path=Array((None, "M"), np.float32),
-        _b=Number(np.finfo(np.float64).tiny, 1.0 + 1e-9),  # rounding may make b larger than 1
+        _b=Number(TINY, 1.0 + 1e-9),  # rounding may make b larger than 1
         _falls=Flag(),  # whether T may only fall
         _log_c_unit=Optional(Array(("M",))),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi.metrics.topics import RELEVANCE
 from annealvi.topics.forms import families_of, fold
@@ -65,7 +65,7 @@ class Topics:
 class DescribedDocuments:
     """Documents, and the shares of topics in them; TopicSummary documents the attributes."""
 
-    counts: sparse.csr_matrix
+    counts: csr_matrix
     shares: NDArray
     document_topics: NDArray
     lengths: NDArray

@@ -288,9 +288,8 @@ class TopicWeights:
 def exp_e_log(model: LDA) -> NDArray:
     """Compute exp(E log beta), of shape (K, V)."""
     weights = TopicWeights(*model.shape)
-    words = np.arange(model.n_features, dtype=np.int64)
     # with exact=True, rows are in the order of the words passed, and not scaled
-    weights.refresh(model, words, b=1.0, exact=True, estimate="variational")
+    weights.refresh(model, model.words, b=1.0, exact=True, estimate="variational")
     return weights.values[:, : model.n_topics].T
 
 
@@ -498,7 +497,7 @@ class CPUEngine(Engine):
         model.catch_up(self.n_threads)  # because pending steps use the old prior
         model.sums = None  # in case the fit is interrupted in the next call
         model.sums = move_rows(
-            np.arange(model.n_features, dtype=np.int64),
+            model.words,
             model.lam,
             model.prior()[0] if b == 1 else model.eta_rows(model.dtype, b),
             # not the decay of the model: this step is applied, and does not become pending

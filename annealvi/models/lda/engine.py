@@ -57,6 +57,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
+from annealvi.checks import TINY
 from annealvi.matrices import lengths
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.dirichlet import negative_kl
@@ -100,8 +101,6 @@ LEAST_SHARE = 1e-9
 SINGLE_SHARE = 1e-4
 TRAINING_SHARE = 1e-2
 EXACT_SHARE = 1e-12
-#: The least normal number of float64.
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class EStep:
         relaxation = 1.0
         # `mean` is that of 1/T, so the condition is T < RELAXED_BELOW
         if training and options.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
-            tolerance = RELAXED_TOLERANCE * tolerance
+            tolerance *= RELAXED_TOLERANCE
             relaxation = RELAXATION
         return cls(
             tempering=tempering,

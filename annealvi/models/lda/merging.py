@@ -20,9 +20,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi._kernels.special import entr
+from annealvi.checks import TINY
 
 #: Each topic is compared only with NEIGHBOURS other topics, those whose WORDS most frequent words
 #: are the most similar to its own.
@@ -143,7 +144,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
         largest.append((words[rows_of_block], np.sqrt(counts[rows_of_block] / size)))
     ends = np.cumsum([0, *(len(words) for words, _ in largest)])
     words, values = (np.concatenate(blocks) for blocks in zip(*largest, strict=True))
-    roots = sparse.csr_matrix((values, words, ends), shape=(len(topics), V))
+    roots = csr_matrix((values, words, ends), shape=(len(topics), V))
     alike = (roots @ roots.T).tocsr()  # the similarities of all topics with common words
     near: dict[int, set[int]] = {k: set() for k in topics}
     for k in topics:
@@ -198,16 +199,16 @@ class Largest(NamedTuple):
         words = np.array([_largest(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
         # scaled by the largest weight first, so that squares neither overflow nor underflow
-        largest = np.maximum(weights.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        largest = np.maximum(weights.max(axis=1, keepdims=True), TINY)
         lengths = largest * np.sqrt(((weights / largest) ** 2).sum(axis=1, keepdims=True))
-        return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
+        return cls(words.astype(np.int64), weights / np.maximum(lengths, TINY))
 
-    def rows(self, n_features: int) -> sparse.csr_matrix:
+    def rows(self, n_features: int) -> csr_matrix:
         """The weights as a sparse matrix of shape (K, `n_features`)."""
         K, n = self.words.shape
         ends = np.arange(0, K * n + 1, n, dtype=np.int64)  # each row has n entries
         rows = self.weights.ravel(), self.words.ravel(), ends
-        return sparse.csr_matrix(rows, shape=(K, n_features))
+        return csr_matrix(rows, shape=(K, n_features))
 
 
 def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray:

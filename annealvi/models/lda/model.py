@@ -235,6 +235,11 @@ class LDA:
         """V, K padded and the dtype, for which buffers are made."""
         return self.n_features, self.width, self.dtype
 
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """The numbers of all words."""
+        return np.arange(self.n_features, dtype=np.int64)
+
     def initialize(self, rng: RandomState, X: Any = None, init: str = "random") -> None:
         """Set the topics to a starting point."""
         self.rng = rng
@@ -295,8 +300,7 @@ class LDA:
             return self.lam
         # copies, because the local step of another thread may read the rows
         lam = aligned_copy(self.lam)
-        words = np.arange(self.n_features, dtype=np.int64)
-        move_rows(words, lam, eta=self.prior()[0], decay=self.decay.copy(), now=self.now)
+        move_rows(self.words, lam, eta=self.prior()[0], decay=self.decay.copy(), now=self.now)
         return lam
 
     @property
@@ -355,7 +359,7 @@ class LDA:
         if self.now != 1:
             self.copy_if_read_only()
             self._sums = move_rows(
-                np.arange(self.n_features, dtype=np.int64),
+                self.words,
                 self.lam,
                 eta=self.prior()[0],
                 decay=self.decay,

@@ -31,12 +31,14 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import bisect
+from scipy.sparse import csr_matrix
 from scipy.special import polygamma
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.random import sample_without_replacement
 
 from annealvi._kernels import lda_seeds, special
+from annealvi.matrices import summed
 from annealvi.model import Form
 from annealvi.threads import writing
 
@@ -103,7 +105,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     values = vectors.data
     first = vectors.indptr
     # transposed, so that only the entries of the centre's words are read
-    of_word = sparse.csr_matrix(vectors.T)
+    of_word = csr_matrix(vectors.T)
     rows_of_word = of_word.indices.astype(np.int64)
     first_of_word = of_word.indptr.astype(np.int64)
     # the distance to the nearest centre is 1 - cosine, half the squared distance; documents
@@ -153,14 +155,14 @@ def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray)
     ends = np.arange(len(groups) + 1, dtype=np.int64) * groups.shape[1]
     weights = np.full(groups.size, SEED_WEIGHT)
     # a matrix whose product with the counts sums the documents of each group
-    chosen = sparse.csr_matrix((weights, places.ravel(), ends), (len(groups), len(rows)))
+    chosen = csr_matrix((weights, places.ravel(), ends), (len(groups), len(rows)))
     counts = (chosen @ X[rows]).tocoo()
     out[counts.row, counts.col] = start[counts.row, counts.col] + counts.data
 
 
-def _unit_vectors(X: Any) -> sparse.csr_matrix:
+def _unit_vectors(X: Any) -> csr_matrix:
     """The vectors log(1 + n) idf of documents, scaled to norm 1, in double precision."""
-    vectors = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+    vectors = csr_matrix(X, dtype=np.float64, copy=True)
     vectors.eliminate_zeros()
     n_documents = np.bincount(vectors.indices, minlength=X.shape[1])
     # the logarithm is 0 for words in all documents, whose entries are then removed
@@ -216,10 +218,10 @@ class CorpusOfFit:
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
     """Compute the temperature (at least 1) below which topics of these documents differ."""
     X = X[:: max(1, -(-X.shape[0] // MOST))]  # at most MOST documents
-    lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-    X = sparse.csr_matrix(X[lengths > 0], dtype=np.float64)
+    lengths = summed(X, axis=1, dtype=np.float64)
+    X = csr_matrix(X[lengths > 0], dtype=np.float64)
     lengths = lengths[lengths > 0]
-    totals = np.asarray(X.sum(axis=0)).ravel()
+    totals = summed(X, axis=0)
     if not np.isfinite(totals.sum()):  # the counts overflow
         return 1.0
     if n_topics == 1 or len(lengths) < LEAST or np.count_nonzero(totals) < LEAST:
