@@ -404,14 +404,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 
-    shown = set()  # warnings that were printed
+    printed_lines = set()
 
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         """Print a warning in one line; replaces `warnings.showwarning`."""
         line = f"{name}: warning: {_in_a_line(message)}"
-        if line not in shown:  # several figures can give the same warning
+        if line not in printed_lines:  # several figures can give the same warning
             print(line, file=sys.stderr)
-        shown.add(line)
+        printed_lines.add(line)
 
     try:
         with warnings.catch_warnings():

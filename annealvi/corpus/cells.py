@@ -306,6 +306,7 @@ def _read_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
 
 def _check_kinds(var: Any) -> None:
     """Warn if the columns of an AnnData are features of several kinds."""
+    # the different values of the column with kinds, in their order
     kinds = [] if KINDS not in var else list(map(str, dict.fromkeys(var[KINDS])))
     if len(kinds) > 1:
         warn_user(

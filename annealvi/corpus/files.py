@@ -64,7 +64,7 @@ def decoded(content: bytes, encodings: str) -> str:
     for encoding in preferred:
         with suppress(UnicodeDecodeError):
             return content.decode(encoding)
-    return content.decode(final)
+    return content.decode(final)  # raises an error if it does not fit either
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:

@@ -142,6 +142,7 @@ class Monitor:
     FIELDS = ("pass", "step", "temperature", "seconds")
 
     def __init__(self) -> None:
+        """Begin before the first step, without records."""
         self.step = 0
         self.passes = 0.0
         self.last_advance = 0.0

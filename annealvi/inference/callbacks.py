@@ -82,6 +82,7 @@ class Callbacks:
         self._estimator = estimator
 
     def __len__(self) -> int:
+        """The number of callbacks, by which an object without callbacks is false."""
         return len(self._callbacks)
 
     def __call__(self, monitor: Monitor) -> None:

@@ -416,11 +416,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 X = self._check_X(X, "partial_fit")
             else:
                 X = check_words(columns, X, "partial_fit", reset=True)
-                shown = X.dtype
+                result_dtype = X.dtype
                 X = in_dtype(X, fit_dtype(vars(self), X, population))
                 shape = int(self.n_components), X.shape[1]
                 rng = check_random_state(self.random_state)
-                state = LDAState.begin(shape, X.dtype, settings, rng, shown, X)
+                state = LDAState.begin(shape, X.dtype, settings, rng, result_dtype, X)
             with changing(self):
                 engine = self._engine_for(state, kept=self.__dict__.get("_engine"))
                 prepare_portion(state, X, settings, population)
@@ -506,8 +506,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             self.release_buffers()  # buffers of a `partial_fit` that this fit replaces
             before = shallow(self)  # other threads do not see the copies
             columns = shallow(self)
-            # `shown` is the dtype in which the user gets results
-            documents, shown, parameters = (prepared or prepare)(columns, X)
+            # `result_dtype` is the dtype in which the user gets results
+            documents, result_dtype, parameters = (prepared or prepare)(columns, X)
             runs = Runs[Fit](Fingerprint(self, documents), parameters["random_state"], resume)
             self._runs = runs
             # callbacks, checkpoints and workers in other processes need one run after another
@@ -516,12 +516,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 parameters,
                 documents,
                 generators(runs.generator, n_runs=1)[1],  # the one that draws held-out documents
-                shown=shown,
+                result_dtype=result_dtype,
                 keep_gamma=keep_gamma,
                 in_turn=in_turn,
                 n_threads=n_threads(self.n_jobs),
                 callbacks=callbacks,
-                # runs in parallel are shown to other threads only when they have ended
+                # other threads see runs in parallel only when these have ended
                 lock=changing(self) if in_turn else nullcontext(),
             )
             n_runs = plan.settings.n_init

@@ -40,7 +40,7 @@ from annealvi.models.lda.starts import CorpusOfFit
 #: The largest step size after a merge, and the minimum number of such steps.
 REFINING = 0.1
 REFINING_STEPS = 10
-#: The number of documents whose perplexity is shown in a progress bar.
+#: The number of documents whose perplexity a progress bar contains.
 FEW = 200
 
 
@@ -98,7 +98,7 @@ class Fit:
         engine = plan.engine
         if plan.n_workers > 1:
             engine = plan.new_engine(plan.n_threads // plan.n_workers)  # runs share the threads
-        state = LDAState.begin(shape, X.dtype, settings, rng, plan.shown, X)
+        state = LDAState.begin(shape, X.dtype, settings, rng, plan.result_dtype, X)
         state.planned_for = clone(plan.temperature)
         n_steps = plan.n_planned * plan.steps_per_pass
         state.temperature = state.planned(
@@ -107,7 +107,7 @@ class Fit:
         fit = cls(plan, number, state, engine, halt)
         if settings.learning_method != "batch" and plan.n_passes:
             # raises an error before the fit if its first step would be too large
-            check_step(settings, state.temperature, 0, fit.step_size(1))
+            check_step(settings, state.temperature, step=0, rho=fit.step_size(1))
         return fit
 
     def _plan_passes(self) -> None:
@@ -230,7 +230,7 @@ class Fit:
             )
         if state.temperature != begun.temperature:
             raise damaged(f"{path}.state.temperature", "the fit's temperature", state.temperature)
-        state.shown = plan.shown  # the same X may be in another dtype
+        state.shown = plan.result_dtype  # the same X may be in another dtype
         if model.rng is not None and begun.model.rng is not None:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
         model.rng = begun.model.rng  # all runs share this generator
@@ -384,7 +384,7 @@ class MergedFit(Fit):
             if not run.stopped:
                 counts.append(run.state.model.counts())
         # if a callback has assigned different priors to topics, the topics are not merged
-        if counts and are_alike(model.alpha) and are_alike(model.eta, 2):
+        if counts and are_alike(model.alpha) and are_alike(model.eta, ndim=2):
             merged = merged_topics(counts, model.n_topics)
             merged += model.eta_rows(model.dtype)[:, 0]  # the prior, which all topics have
             self.largest = [Largest.of(topics) for topics in counts]

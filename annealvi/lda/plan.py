@@ -42,8 +42,8 @@ class LDAPlan:
     #: The documents that are held out, and the observed and the hidden half of their tokens.
     held_out: csr_matrix | None
     halves: tuple[csr_matrix, csr_matrix] | None
-    #: The dtype in which topics are shown to the user.
-    shown: np.dtype
+    #: The dtype in which the user gets topics.
+    result_dtype: np.dtype
     #: The parameters of the estimator, and the settings computed from them.
     parameters: Mapping[str, Any]
     settings: Settings

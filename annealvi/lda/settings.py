@@ -138,20 +138,20 @@ class Settings(NamedTuple):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters with which another estimator repeats the fit, and `merged`."""
         # the fields that are parameters; the others follow from them
-        shown = {name: getattr(self, name) for name in self._fields if name in CONSTRAINTS}
-        shown |= {name: "learn" for name in self.learned}
+        parameters = {name: getattr(self, name) for name in self._fields if name in CONSTRAINTS}
+        parameters |= {name: "learn" for name in self.learned}
         # a copy, because the user may change their temperature in place
-        shown["temperature"] = clone(self.temperature, safe=False)
+        parameters["temperature"] = clone(self.temperature, safe=False)
         # these values of the preset cannot be passed as parameters, so None stands for them
         if self.inference_iter is not None:
-            shown["max_doc_update_iter"] = None
+            parameters["max_doc_update_iter"] = None
         if self.token_change_tol is not None:
-            shown["mean_change_tol"] = None
+            parameters["mean_change_tol"] = None
         if self.memory_spans is not None:  # no values of this pair result in these step sizes
-            shown |= {"learning_decay": None, "learning_offset": None}
+            parameters |= {"learning_decay": None, "learning_offset": None}
         if self.shard_size is not None:
-            shown["shard_size"] = self.shard_size
-        return shown | {"merged": self.merged}
+            parameters["shard_size"] = self.shard_size
+        return parameters | {"merged": self.merged}
 
     def wanted_temperature(self) -> Temperature:
         """Return the temperature as an object, if it is a number or a name."""
@@ -313,7 +313,7 @@ def _budget(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
 
 def _can_be_merged(values: Values) -> bool:
     """Whether runs can be merged: all topics have the same prior, and the fit ends at T = 1."""
-    alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], 2)
+    alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], ndim=2)
     temperature = as_temperature(values["temperature"], TEMPERATURES)
     # whether the fit ends at T = 1, and whether its runs begin at different topics
     ends = temperature.cools or (temperature.constant and temperature.inverse(0) == 1)

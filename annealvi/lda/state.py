@@ -109,7 +109,7 @@ class LDAState:
     """The state of a fit of TemperedLDA, at any step: data, which engines read and change."""
 
     model: LDA
-    #: The dtype in which topics are shown to the user.
+    #: The dtype in which the user gets topics.
     shown: np.dtype
     #: The planned temperature, with its learned values.
     temperature: Temperature = field(default_factory=Fixed)
@@ -151,12 +151,12 @@ class LDAState:
         dtype: np.dtype,
         settings: Settings,
         rng: RandomState | None,
-        shown: np.dtype,
+        result_dtype: np.dtype,
         X: csr_matrix | None = None,
     ) -> Self:
         """Return a state before its first step, with initial topics for X.
 
-        `shape` is (n_topics, n_features), and `shown` the dtype in which the user gets topics.
+        `shape` is (n_topics, n_features), and `result_dtype` that of topics for the user.
         """
         n_topics, n_features = shape
         init = settings.init
@@ -180,7 +180,7 @@ class LDAState:
         else:
             assert rng is not None
             model.initialize(rng, X, init)
-        state = cls(model, shown)
+        state = cls(model, result_dtype)
         if X is not None:
             state.settings = settings.parameters() | {"dtype": dtype.name}
         state.resume(settings)
@@ -250,7 +250,7 @@ class LDAState:
     def components(self) -> NDArray:
         """Return lambda, of shape (K, V), read-only, and as a copy while a fit is under way."""
 
-        def shown() -> NDArray:
+        def topics_of_user() -> NDArray:
             """Return lambda in the dtype for the user, if its numbers are in the dtype's range."""
             array = self.model.components
             dtype = self.shown if _holds(self.shown, array) else array.dtype
@@ -259,7 +259,7 @@ class LDAState:
             # aligned and padded like lambda
             return padded_rows(array.T, dtype)[:, : self.model.n_topics].T
 
-        return self._once("components", shown)
+        return self._once("components", topics_of_user)
 
     def exp_e_log_topics(self) -> NDArray:
         """Return exp E[log beta], of shape (K, V), read-only."""

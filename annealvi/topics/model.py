@@ -999,7 +999,7 @@ class TopicModel(
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
         else:
             X = documents
-            vocabulary = Vocabulary(words, 0)
+            vocabulary = Vocabulary(words, n_documents=0)  # the user passed the words
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
         if vocabulary.very_short:
             warn_user(vocabulary.shortness())

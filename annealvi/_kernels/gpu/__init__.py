@@ -271,7 +271,10 @@ class Device:
         amount: float,
         floor: float,
     ) -> NDArray[np.float64]:
-        """Update lambda in place, and return its sums over words."""
+        """Update lambda in place, and return its sums over words.
+
+        The new lambda is eta + factor * (lambda - eta) + amount * statistics, at least `floor`.
+        """
         n_words = len(lam)
         n_blocks = -(-n_words // WORDS)
         grid = -(-K // THREADS)

@@ -193,6 +193,7 @@ class ShardEngine(Engine):
     """
 
     def __init__(self, inner: CPUEngine, shard_size: int | None = None) -> None:
+        """Sum over shards that the engine `inner` computes; see the class."""
         self.inner = inner
         self.shard_size = shard_size
         # the inner engine has the buffers, and computes whatever is no sum over shards
@@ -201,6 +202,7 @@ class ShardEngine(Engine):
 
     @property
     def n_threads(self) -> int:  # type: ignore[override]
+        """The number of threads of the inner engine."""
         return self.inner.n_threads
 
     def e_step(
@@ -237,7 +239,7 @@ class ShardEngine(Engine):
             # after a full step, `m_step` replaces the energy of words in the step
             statistics.of_words = total.of_words
             statistics.local_step = step
-            statistics.b0 = float(inverse_of_each(tempering, 1, model.dtype)[0])
+            statistics.b0 = float(inverse_of_each(tempering, n_samples=1, dtype=model.dtype)[0])
         return step
 
     def document_bound(
@@ -257,9 +259,11 @@ class ShardEngine(Engine):
     def objective(
         self, model: LDA, X: Any, tempering: Tempering, *, gamma: NDArray | None = None
     ) -> float:
+        """Sum the objectives of the shards; see :meth:`Engine.objective`."""
         return self._sum("objective", model, X, tempering, gamma=gamma)
 
     def moments(self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray) -> NDArray:
+        """Sum the moments of the shards; see :meth:`Engine.moments`."""
         return self._sum("moments", model, X, tempering, inverse=inverse)
 
     def _sum(
