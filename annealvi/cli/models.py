@@ -69,7 +69,7 @@ def described(
         refits=refits,
         n_jobs=-1,
     )
-    summary.labels.show(source.topics.labels)
+    summary.labels.show(source.topics.labels)  # without changing the model
     return summary
 
 

@@ -173,7 +173,7 @@ class Monitor:
 
         Values of several calls at the same step are stored in the same record.
         """
-        if not self._records or self._records[-1]["step"] != self.step:
+        if not self._records or self._records[-1]["step"] != self.step:  # the first of this step
             now = (self.passes, self.step, self.temperature, self.seconds)
             self._records.append(dict(zip(self.FIELDS, now, strict=True)))
         self._records[-1].update(values)

@@ -174,9 +174,11 @@ class Tasks:
             yield
             # after an error, tasks are not ended, only torn down
             while self._open_tasks:
-                self._end(is_fitted=len(self._open_tasks) == 1)  # the root
+                # from the innermost task; the last is the root, after which the model is fitted
+                self._end(is_fitted=len(self._open_tasks) == 1)
         finally:
             self._open_tasks = []
+            # scikit-learn then informs its callbacks that the fit is over
             _teardown(self._estimator)
 
     def begin(self, estimator: Any, run: Run) -> None:

@@ -345,7 +345,7 @@ class MergedFit(Fit):
         # numbered like one more run
         super().__init__(plan, plan.settings.n_init, first_run.state, plan.engine, first_run.halt)
         self.runs = runs
-        self.stopped = runs[-1].stopped
+        self.stopped = runs[-1].stopped  # no run follows one that the user has stopped
 
     def _plan_passes(self) -> None:
         """Set the numbers and the step sizes of the passes: small steps, then batch passes."""

@@ -161,6 +161,7 @@ class Settings(NamedTuple):
         """Return rho(t), t = 1, 2, ..., for `n_steps` steps, or for a stream if that is None."""
         if self.learning_method == "batch" and n_steps is not None:
             return full_step
+        # in a stream, or if the user has set the decay or the offset
         if n_steps is None or self.memory_spans is None:
             return RobbinsMonro(self.learning_decay, self.learning_offset)
         return LinearDecay(max(1, n_steps), self.memory_spans, largest_step(self.batch_size))
@@ -483,6 +484,7 @@ def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype
     float32 fit give the same model after a conversion to float64.  With ``preset="sklearn"``,
     ``"auto"`` means the dtype of the topics.
     """
+    # None means that the dtype is chosen here
     dtype = _wanted_dtype(parameters, default=single_or_double(components))
     return dtype or (SINGLE if _are_single(components) else DOUBLE)
 

@@ -404,7 +404,7 @@ class LDAState:
         """Return everything that the next step depends on as a tree; see :mod:`annealvi.files`."""
         results = self.results.copy()
         sample = results["sample"]
-        if sample is not None:
+        if sample is not None:  # its arrays are attributes, its shape is added
             n_samples, n_features = sample.shape
             results["sample"] = vars(sample) | {"n_samples": n_samples, "n_features": n_features}
         return {

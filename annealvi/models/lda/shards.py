@@ -140,12 +140,14 @@ def fit_shard(
     rng = None if seeds is None else RandomState(int(seeds[number]))
     step = engine.e_step(model, Batch(X, rows), tempering, moments, rng)
     statistics = step.statistics
+    # copies, because the next shard overwrites the statistics
     seen_words, rows_of_words = statistics.seen(DENSE_SHARE)
     return ShardSum(
         seen_words=seen_words,
         rows=rows_of_words,
         n_units=step.n_units,
         energy=None if step.energy is None else float(np.sum(step.energy)),
+        # the energy of words only if `m_step` replaces it after a full step
         of_words=None if statistics.local_step is None else statistics.of_words,
         log_partition=step.log_partition,
         prior_sums=statistics.prior_sums,
