@@ -448,4 +448,4 @@ def _in_a_line(error: Any) -> str:
         message = f"there is not enough memory. {error}"
     elif isinstance(error, ValueError) and isinstance(error.__cause__, UnicodeError):
         message = f"{message}. Set the encoding with --encoding, for example to cp1252 or utf-16."
-    return " ".join(message.split())
+    return " ".join(message.split())  # without line breaks

@@ -444,6 +444,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
     """
     rows = _reader(text, separator, quoting)
     header: list[str] = next(rows, [])
+    # rows by the number of their last line, from the second row on
     lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
     cells = list(filter(None, lines.values()))  # without blank lines
     is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))
@@ -463,6 +464,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
                 f"missing: {len(short)} rows, the first on line {short[0]}."
             )
         ends = [line for line, row in lines.items() if row]
+        # blank lines before the last row
         n_blank = sum(not row and line < ends[-1] for line, row in lines.items())
         if n_blank:
             warn_user(

@@ -215,7 +215,7 @@ def _rows(stream: IO[bytes]) -> dict[int, list[str]]:
 
 
 def _parsed(rows: dict[int, list[str]], parse: Callable[[list[str]], Any]) -> list[Any]:
-    """Parse the cells of all lines; an error names the line."""
+    """Parse the cells of each line by the function `parse`; an error names the line."""
     parsed = []
     for number, row in rows.items():
         try:

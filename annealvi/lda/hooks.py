@@ -135,6 +135,7 @@ class Perplexity:
         elif learns_one and not temperature.settled(step):
             # whether log C(T) is computed from q, so that it must be computed here
             at_q = isinstance(temperature.partition, str) and temperature.partition == "posterior"
+            # without inverse temperatures, log C is not computed
             inverse = 1 / temperature.temperatures_ if at_q else np.zeros(0)
             bound, energy, *log_c = engine.moments(model, X, tempering, inverse)
             annealed = float(bound + model.bound(of_topics))
@@ -237,11 +238,11 @@ class Validation:
 
     def finish(self, state: LDAState, engine: Engine) -> float:
         """Restore the best topics, maybe of an unfinished last pass, and return their score."""
-        if state.monitor.step != self.step:
+        if state.monitor.step != self.step:  # steps were made after the last score
             self._score(state, engine)
         if self.best is not None:
             state.n_passes = self.best["n_passes"]
-            if self.best["step"] != state.monitor.step:
+            if self.best["step"] != state.monitor.step:  # later topics were worse
                 with self.plan.lock:
                     state.model.assign(self.best["topics"])
                     state.set_priors(self.best["alpha"], self.best["eta"])

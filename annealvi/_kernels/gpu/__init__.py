@@ -81,9 +81,10 @@ class Device:
         by_length = np.argsort(-lengths, kind="stable")  # longest first
         # the number of documents in a launch
         size = -(-n_samples // min(LAUNCHES, max(1, n_samples // LAUNCH)))
+        # the documents of each launch, and the length of the longest, which comes first
         launches = [
-            (first, min(first + size, n_samples), int(lengths[by_length[first]]))
-            for first in range(0, n_samples, size)
+            (begin, min(begin + size, n_samples), int(lengths[by_length[begin]]))
+            for begin in range(0, n_samples, size)
         ]
         order = cp.asarray(np.asarray(by_length, np.int32))
         indptr = cp.asarray(np.asarray(ends - ends[0], np.int32))
@@ -95,9 +96,12 @@ class Device:
         keys = indices.astype(np.int64) << 32
         keys += cp.arange(len(indices), dtype=np.int64)
         keys.sort()
+        # where the entries of each word begin
         begins = cp.searchsorted(keys, cp.arange(X.shape[1] + 1, dtype=np.int64) << 32)
         position = (keys & 0xFFFFFFFF).astype(np.int32)  # the lower half, the index of the entry
+        # the document that contains each entry
         document = (cp.searchsorted(indptr, position, side="right") - 1).astype(np.int32)
+        # the begin and the word of each chunk, and the first chunk of each word
         first, word, chunks = (cp.asarray(a.astype(np.int32)) for a in _chunks(begins.get()))
         return Block(launches, order, documents, (first, word, document, position), chunks)
 

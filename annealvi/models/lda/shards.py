@@ -117,7 +117,7 @@ def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], 
     # the row of each word in the sum
     places = np.arange(n_rows, dtype=np.int64) if whole else np.cumsum(seen_words) - 1
     for shard in (first, second):
-        has_all = len(shard.rows) == n_rows
+        has_all = len(shard.rows) == n_rows  # its rows have the same places as in the sum
         total[slice(None) if has_all else places[shard.seen_words]] += shard.rows
     return seen_words, total
 
