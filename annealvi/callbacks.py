@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
-from scipy import sparse
+from scipy.sparse import issparse
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._optional import import_optional
@@ -336,7 +336,7 @@ class HeldOut:
             {"every": every, "observed": observed, "random_state": random_state},
             "HeldOut",
         )
-        if sparse.issparse(X):
+        if issparse(X):
             sound_csr(X)  # an error now, not after a pass of the fit
         self.X = X
         self.every = every

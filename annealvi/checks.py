@@ -21,6 +21,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The dtypes that the kernels compute in.
 FLOATS = (np.float64, np.float32)
+#: The least normal number of float64, for example as the least divisor.
+TINY = float(np.finfo(np.float64).tiny)
 #: Upper limit of the number of threads, unless the machine has more processors than this.
 MAX_THREADS = 64
 #: Sums of counts, priors and topics must be smaller than the largest number of their dtype by this
@@ -232,7 +234,7 @@ def check_numbers(
             or "a float or an array of floats",
             _shown(value, array),
         )
-    lower = np.finfo(np.float64).tiny if positive else -np.inf
+    lower = np.float64(TINY) if positive else -np.inf  # compared in float64, also with float32
     wrong_values = array[~(np.isfinite(array) & (array >= lower))]
     if wrong_values.size:
         raise BadParameter(

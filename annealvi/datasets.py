@@ -7,12 +7,13 @@ import os
 from importlib import resources
 from math import isqrt
 from numbers import Real
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix, vstack
 from sklearn.utils import Bunch, check_random_state
 
 from annealvi.checks import COUNT, SHARE, Interval, validated
@@ -29,7 +30,7 @@ _MODULE = "annealvi.data"
 MOST_WORDS = 10**9
 
 
-_NAMED = {"name": [str], "data_home": [None, str, os.PathLike]}
+_NAMED = {"name": [str], "data_home": [None, str, PathLike]}
 
 
 @validated(return_X_y=["boolean"], texts=["boolean"])
@@ -115,7 +116,7 @@ def _texts() -> dict[str, list[str]]:
 
 
 @validated(**_NAMED)
-def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
+def load_corpus(name: str, *, data_home: str | PathLike | None = None) -> Bunch:
     """Read a corpus of word counts stored as ``<name>.npz``.
 
     The file contains a CSR matrix as the arrays ``data``, ``indices``, ``indptr`` and ``shape``,
@@ -144,7 +145,7 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
 
 
 @validated(**_NAMED)
-def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
+def load_images(name: str, *, data_home: str | PathLike | None = None) -> Bunch:
     """Read images stored as ``<name>.npz``.
 
     The array ``X`` contains the images: a byte for each pixel, in the shape (n_samples, height,
@@ -237,10 +238,10 @@ def make_topic_corpus(
     lengths = rng.poisson(document_length, len(document_topics))
     shares = document_topics / document_topics.sum(1)[:, None]
     rows = [
-        sparse.csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(np.float64))
+        csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(np.float64))
         for length, share in zip(lengths, shares, strict=True)
     ]
-    data = sparse.vstack(rows, format="csr")
+    data = vstack(rows, format="csr")
     return Bunch(data=data, topics=topics, document_topics=document_topics)
 
 
@@ -328,7 +329,7 @@ def make_shape_mixture(
     return Bunch(data=factors @ components + noise, components=components, factors=factors)
 
 
-def _path(name: str, data_home: str | os.PathLike | None, kind: str) -> Path:
+def _path(name: str, data_home: str | PathLike | None, kind: str) -> Path:
     """Return the path of a data file; raise FileNotFoundError if there is no such file."""
     if data_home is None:
         data_home = os.environ.get(DATA_VARIABLE, DEFAULT_DATA)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import check_non_negative, validate_data
 
@@ -50,7 +51,7 @@ def check_matrix(
             f"{name} must be a matrix of counts. Got lists of (word, count) pairs, the format of "
             f"gensim. Pass annealvi.corpus.from_gensim({name}).data instead."
         )
-    if sparse.issparse(X):
+    if issparse(X):
         if not accept_sparse:  # scikit-learn's own error may print, and so read, the arrays
             raise TypeError(
                 f"Sparse data was passed for {name}, but dense data is required. "
@@ -65,7 +66,7 @@ def check_matrix(
         X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=dtype, order=order)
     if not X.dtype.isnative:  # scikit-learn converts all but the columns of a DataFrame
         X = X.astype(X.dtype.newbyteorder("="))
-    if sparse.issparse(X) and not _in_order(X):
+    if issparse(X) and not _in_order(X):
         X = X.copy()
         X.has_canonical_format = False
         X.has_sorted_indices = False
@@ -74,12 +75,12 @@ def check_matrix(
     return X
 
 
-def check_csr(X: Any, **options: Any) -> sparse.csr_matrix:
+def check_csr(X: Any, **options: Any) -> csr_matrix:
     X = check_matrix(X, **options)
-    return X if sparse.issparse(X) else sparse.csr_matrix(X)
+    return X if issparse(X) else csr_matrix(X)
 
 
-def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
+def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> csr_matrix:
     """Check word counts, and return them as a canonical CSR matrix of float32 or float64.
 
     The caller must check that the dtype can represent the sum of all counts.
@@ -96,7 +97,7 @@ def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> 
     return X
 
 
-def check_whole(X: Any, method: str) -> sparse.csr_matrix:
+def check_whole(X: Any, method: str) -> csr_matrix:
     """Check counts of whole words and return them as a canonical CSR matrix."""
     if _are_texts(X):
         raise TypeError(
@@ -120,7 +121,7 @@ def check_whole(X: Any, method: str) -> sparse.csr_matrix:
 
 def _are_texts(X: Any) -> bool:
     """Whether X is a list, a Series or an array of str, or of lists of str."""
-    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is not read before its checks
+    if isinstance(X, str) or issparse(X):  # a sparse array is not read before its checks
         return False
     one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
     first = next(iter(X), None) if one_dimensional else None
@@ -137,7 +138,7 @@ def _are_pairs(X: Any) -> bool:
     )
 
 
-def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
+def sound_csr(X: Any, name: str = "X") -> csr_matrix:
     """Return a sparse matrix as a CSR matrix that is safe to read, even if X may be damaged.
 
     The result may have unsorted and duplicate entries.
@@ -158,9 +159,9 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
         ) from error
 
 
-def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse.csr_matrix:
+def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> csr_matrix:
     """Make a CSR matrix from checked arrays, without SciPy's search for a smaller index dtype."""
-    X = sparse.csr_matrix(shape, dtype=data.dtype)
+    X = csr_matrix(shape, dtype=data.dtype)
     X.data = data
     X.indices = indices
     X.indptr = indptr.astype(indices.dtype, copy=False)
@@ -170,7 +171,7 @@ def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> spar
 def digest(X: Any) -> str:
     """Return the SHA-256 of an array or a CSR matrix; the dtype of indices has no influence."""
     total = hashlib.sha256(str(X.dtype).encode())
-    for array in (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,):
+    for array in (X.indptr, X.indices, X.data) if issparse(X) else (X,):
         dtype = array.dtype if array is X or array is X.data else np.int64
         flat = np.ascontiguousarray(array).reshape(-1)
         for start in range(0, flat.size, CHUNK):
@@ -186,7 +187,7 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     numbers read them a dozen times, which takes as long as a training step with a few documents.
     The result is False if these checks might convert or reject the matrix, or warn about it.
     """
-    if type(X) is not sparse.csr_matrix or hasattr(estimator, "feature_names_in_"):
+    if type(X) is not csr_matrix or hasattr(estimator, "feature_names_in_"):
         return False
     data, indices, indptr = (vars(X).get(name) for name in ("data", "indices", "indptr"))
     if not (_is_plain(data) and _is_plain(indices) and _is_plain(indptr)):
@@ -212,7 +213,7 @@ def _is_plain(array: Any) -> bool:
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
-def _in_order(X: sparse.csr_matrix) -> bool:
+def _in_order(X: csr_matrix) -> bool:
     """Whether the column indices of each row increase.  SciPy's own flag may be out of date."""
     n_entries = len(X.indices)
     for first in range(0, n_entries, CHUNK):  # the matrix may be larger than memory
@@ -227,7 +228,7 @@ def _in_order(X: sparse.csr_matrix) -> bool:
     return True
 
 
-def _checked(X: Any) -> sparse.csr_matrix:
+def _checked(X: Any) -> csr_matrix:
     """Convert a matrix to CSR format; no index is used before it has been checked."""
     if X.format == "lil":
         lengths = [len(row) for row in X.rows]
@@ -238,7 +239,7 @@ def _checked(X: Any) -> sparse.csr_matrix:
         X = X.tocoo()
     data = _plain(X.data, "biuf")
     if X.format == "csr":
-        return _compressed(X, sparse.csr_matrix(X.shape), data)
+        return _compressed(X, csr_matrix(X.shape), data)
     if data.dtype.kind != "f" or data.itemsize < 4:
         data = data.astype(np.float64)  # sums of entries do not overflow in float64
     if X.format == "csc":
@@ -250,7 +251,7 @@ def _checked(X: Any) -> sparse.csr_matrix:
         offsets = _plain(X.offsets, "i")
         inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])
         if not inside.any():
-            return sparse.csr_matrix(X.shape, dtype=data.dtype)
+            return csr_matrix(X.shape, dtype=data.dtype)
         return sparse.dia_matrix((data[inside], offsets[inside]), shape=X.shape).tocsr()
     row = _plain(X.row, "i")
     col = _plain(X.col, "i")
@@ -281,6 +282,11 @@ def _plain(array: Any, kinds: str) -> NDArray:
             f"Got an array of dtype {array.dtype}"
         )
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
+
+
+def summed(X: csr_matrix, axis: int, dtype: Any = None) -> NDArray:
+    """Return the sums along an axis as an array of one dimension."""
+    return np.asarray(X.sum(axis=axis, dtype=dtype)).ravel()
 
 
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -40,7 +40,7 @@ ESTIMATOR = Schema(
 )
 
 
-def save(estimator: Any, path: str | os.PathLike) -> None:
+def save(estimator: Any, path: str | PathLike) -> None:
     """Write a fitted estimator to a file.
 
     The file is in the safetensors format and contains only arrays, numbers and strings, so no code
@@ -109,7 +109,7 @@ def tree_of(estimator: Any) -> dict[str, Any]:
     }
 
 
-def load(path: str | os.PathLike, **parameters: Any) -> Any:
+def load(path: str | PathLike, **parameters: Any) -> Any:
     """Read an estimator from a file that :func:`save` wrote.
 
     Nothing in the file is executed, and all contents are checked before they are used.  The file is

@@ -58,7 +58,7 @@ def show_versions() -> None:
     >>> annealvi.show_versions()  # doctest: +SKIP
     """
     available = _kernels.available_instruction_sets()
-    tables = {
+    tables: dict[str, Any] = {
         "System": {
             "python": sys.version.replace("\n", " "),
             "executable": sys.executable,

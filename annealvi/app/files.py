@@ -75,7 +75,7 @@ EDITS = {
 
 def read_state(folder: Path) -> dict[str, Any]:
     """Return the name, settings and edits of a study; all are None or empty in a new study."""
-    state = {"name": None, "settings": None, "next": None, "edits": []}
+    state: dict[str, Any] = {"name": None, "settings": None, "next": None, "edits": []}
     if (folder / STATE).is_file():
         state |= json.loads((folder / STATE).read_text(encoding="utf-8"))
     return state
@@ -92,7 +92,7 @@ def read_documents(folder: Path) -> Any:
     return pandas.read_csv(folder / DOCUMENTS, dtype=str, keep_default_na=False)
 
 
-def column(table: Any, name: str, empty: str | None = "") -> list[Any] | None:
+def column(table: Any, name: str, empty: str | None = "") -> Any:
     """Return a column of the documents, with another value of empty cells; None without a name."""
     return [cell or empty for cell in table[name]] if name else None
 

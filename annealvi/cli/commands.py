@@ -7,6 +7,7 @@ import codecs
 import os
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -165,7 +166,7 @@ def encoding(text: str) -> str:
 FOR_PAGE = ("uvicorn", "openpyxl", "docx", "stop_words", "plotly", "pandas", "tqdm")
 
 
-def open_page(chosen: argparse.Namespace) -> None:
+def open_page(chosen: Namespace) -> None:
     """Serve the page of a study."""
     import_optional("starlette", "annealvi open", *FOR_PAGE)
     from annealvi.app import serve
@@ -316,7 +317,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
     },
 }
 #: The function of each command, and the texts of its help.
-COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
+COMMANDS: dict[str, tuple[Callable[[Namespace], None], str, str]] = {
     "fit": (fit, "find topics, and write a report and a model", FIT),
     "label": (label, "assign topics to documents", LABEL),
     "show": (show, "print the topics of a model", SHOW),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+from argparse import Namespace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from annealvi.topics.source import Source
 from annealvi.topics.trust import few_documents
 
 
-def fit(chosen: argparse.Namespace) -> None:
+def fit(chosen: Namespace) -> None:
     """Fit topics, print them, and write the files that the options name."""
     _check_outputs(chosen)
     estimator = _estimator(chosen)
@@ -71,7 +71,7 @@ def fit(chosen: argparse.Namespace) -> None:
         print_topics(source.topics, chosen.words, coherence)
 
 
-def _estimator(chosen: argparse.Namespace) -> TopicModel:
+def _estimator(chosen: Namespace) -> TopicModel:
     """Return the unfitted TopicModel that the options describe."""
     seeds = chosen.seed_words
     if seeds is not None:
@@ -93,7 +93,7 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
     )
 
 
-def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
+def _stop_words(chosen: Namespace) -> str | list[str] | None:
     """Return the stop words that --stop-words names: of languages, of a file, or none."""
     if chosen.stop_words.lower() == "none":
         return None
@@ -108,7 +108,7 @@ def _stop_words(chosen: argparse.Namespace) -> str | list[str] | None:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:
+def _fitted(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
     """Fit a model; return it, or its TemperedLDA if the words of counts are unknown."""
     model = clone(estimator)
     if sys.stderr.isatty() and not chosen.quiet and find_spec("tqdm") is not None:
@@ -131,7 +131,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     return model
 
 
-def _check_outputs(chosen: argparse.Namespace) -> None:
+def _check_outputs(chosen: Namespace) -> None:
     """Raise an error before the fit if an output file cannot be written after it."""
     used = {os.path.realpath(chosen.path): "PATH"}
     for option, path in {"--report": chosen.report, "--model": chosen.model}.items():
@@ -157,7 +157,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
 # ------------------------------------------------------------------------------- demo
 
 
-def demo(chosen: argparse.Namespace) -> None:
+def demo(chosen: Namespace) -> None:
     """Fit topics to the bundled abstracts, print them and write a report."""
     import_optional("plotly", "annealvi demo", "pandas")
     check_output("--output", chosen.output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import codecs
 import csv
 import gzip
@@ -11,6 +10,7 @@ import json
 import os
 import re
 import warnings
+from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -112,7 +112,7 @@ class Corpus:
         return self.counts.shape[0] if self.texts is None else len(self.texts)
 
 
-def read_corpus(chosen: argparse.Namespace) -> Corpus:
+def read_corpus(chosen: Namespace) -> Corpus:
     path = Path("/dev/stdin" if chosen.path == "-" else chosen.path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")
@@ -206,7 +206,7 @@ def read_columns(path: Path) -> Mapping[str, Any]:
     return read_table(path, kind, encoding)
 
 
-def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+def _texts(path: Path, kind: str, chosen: Namespace) -> Corpus:
     table = read_table(path, kind, chosen.encoding, chosen.files or "*")
     names = list(table)
     origin = repr(chosen.path)
@@ -235,7 +235,7 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
     return Corpus(origin, columns, texts, table=table)
 
 
-def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, list]:
+def _columns(chosen: Namespace, table: Mapping[str, Any]) -> dict[str, list]:
     """Return the columns that options name; the error about a missing column lists all columns."""
     names = list(table)
     options = [("text", name) for name in chosen.text]
@@ -457,7 +457,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
 # ----------------------------------------------------------------------------- counts
 
 
-def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+def _counts(path: Path, kind: str, chosen: Namespace) -> Corpus:
     words = None
     names = None
     arrays: dict[str, Any] = {}

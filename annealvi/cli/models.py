@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import os
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi._optional import import_optional
 from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.files import read as read_file
 from annealvi.files import replacing
+from annealvi.matrices import summed
 from annealvi.metrics.topics import topic_checksum
 from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
 from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
@@ -55,7 +56,7 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
 
 
 def described(
-    source: Source, corpus: Corpus, X: sparse.csr_matrix, other: Any = None, refits: int = 0
+    source: Source, corpus: Corpus, X: csr_matrix, other: Any = None, refits: int = 0
 ) -> TopicSummary:
     """Summarise documents and their counts, with the labels that the commands show."""
     summary = describe(
@@ -126,12 +127,12 @@ def check_output(option: str, path: str) -> None:
         raise OSError(f"{option}: {path!r} must be a file in a folder that you can write to.")
 
 
-def say(chosen: argparse.Namespace, line: str) -> None:
+def say(chosen: Namespace, line: str) -> None:
     if not chosen.quiet:
         print(line, file=sys.stderr, flush=True)
 
 
-def read(chosen: argparse.Namespace) -> Corpus:
+def read(chosen: Namespace) -> Corpus:
     """Read the documents that the options name, and report their number."""
     corpus = read_corpus(chosen)
     if vars(chosen).get("drop_copies") and corpus.texts is not None:
@@ -148,7 +149,7 @@ def read(chosen: argparse.Namespace) -> Corpus:
 # --------------------------------------------------------------------------- commands
 
 
-def label(chosen: argparse.Namespace) -> None:
+def label(chosen: Namespace) -> None:
     """Write a table with the topic to which each document is assigned, and the topic's share."""
     if chosen.output is not None:
         check_output("--output", chosen.output)
@@ -158,7 +159,7 @@ def label(chosen: argparse.Namespace) -> None:
     if chosen.output is not None and chosen.output.endswith(".h5ad"):
         _annotate(source, corpus, X, chosen)
         return
-    has_words = np.asarray(X.sum(axis=1)).ravel() > 0
+    has_words = summed(X, axis=1) > 0
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
     header = ["document", "topic", "label", "share"]
@@ -189,9 +190,7 @@ def label(chosen: argparse.Namespace) -> None:
     say(chosen, f"wrote {chosen.output}")
 
 
-def _annotate(
-    source: Source, corpus: Corpus, X: sparse.csr_matrix, chosen: argparse.Namespace
-) -> None:
+def _annotate(source: Source, corpus: Corpus, X: csr_matrix, chosen: Namespace) -> None:
     """Write an AnnData with the results, which is the AnnData that was read or a new one."""
     anndata = import_optional("anndata", "Writing a .h5ad file")
     cells = anndata.read_h5ad(chosen.path) if chosen.path.endswith(".h5ad") else None
@@ -203,7 +202,7 @@ def _annotate(
     say(chosen, f"wrote {chosen.output}")
 
 
-def show(chosen: argparse.Namespace) -> None:
+def show(chosen: Namespace) -> None:
     """Print the topics of a model, or one of them."""
     source = read_topics(chosen.model)
     topics = source.topics
@@ -234,7 +233,7 @@ def show(chosen: argparse.Namespace) -> None:
     print_topics(topics, chosen.words or 8)
 
 
-def label_topics(chosen: argparse.Namespace) -> None:
+def label_topics(chosen: Namespace) -> None:
     """Set labels of topics in the file of a model, and print the topics."""
     source = read_topics(chosen.model)
     if source.count is None:
@@ -253,7 +252,7 @@ def label_topics(chosen: argparse.Namespace) -> None:
     print_topics(source.topics, chosen.words)
 
 
-def compare(chosen: argparse.Namespace) -> None:
+def compare(chosen: Namespace) -> None:
     """Print which topics of two models match, split, were merged, vanished or are new."""
     first = read_topics(chosen.model)
     second = read_topics(chosen.other)

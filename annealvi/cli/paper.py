@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import os
 import re
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ N_COLUMNS = 10
 DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 
-def paper(chosen: argparse.Namespace) -> None:
+def paper(chosen: Namespace) -> None:
     """Write tables as .csv and .tex, figures as .pdf, and a paragraph on methods."""
     libraries = ["matplotlib"]
     if chosen.formula is not None:

@@ -9,14 +9,15 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import GzipFile
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.io import mmread
+from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
@@ -44,7 +45,7 @@ ENTRIES = 1 << 20
 RAW = "raw"
 
 
-def open_corpus(path: str | os.PathLike, *, layer: str | None = None) -> sparse.csr_matrix:
+def open_corpus(path: str | PathLike, *, layer: str | None = None) -> csr_matrix:
     """Return a corpus on disk as a matrix, without reading it into memory.
 
     The arrays of the matrix are read-only views of files that are mapped into memory.  Parts are
@@ -165,7 +166,7 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
 
 def is_named(source: Any) -> bool:
     """Whether `read_cells` accepts an object: an AnnData or a path, but not a matrix."""
-    return hasattr(source, "obs_names") or isinstance(source, str | os.PathLike)
+    return hasattr(source, "obs_names") or isinstance(source, str | PathLike)
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -289,7 +290,7 @@ def _of_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
     features = group.get("features", {"name": group.get("gene_names")})
     # features are rows and compressed by column, so that the same arrays have cells as rows
     arrays = tuple(group[name][:] for name in ("data", "indices", "indptr"))
-    X = check_csr(sparse.csr_matrix(arrays, shape=tuple(group["shape"][:])[::-1]))
+    X = check_csr(csr_matrix(arrays, shape=tuple(group["shape"][:])[::-1]))
     kinds = features["feature_type"].asstr()[:] if "feature_type" in features else ()
     X, names = _of_one_kind(check_counts(X), features["name"].asstr()[:], kinds)
     return X, names, group["barcodes"].asstr()[:], {}
@@ -305,7 +306,7 @@ def _check_kinds(var: Any) -> None:
         )
 
 
-def _of_one_kind(X: sparse.csr_matrix, features: Any, kinds: Iterable[str]) -> tuple[Any, Any]:
+def _of_one_kind(X: csr_matrix, features: Any, kinds: Iterable[str]) -> tuple[Any, Any]:
     """Return the genes if there are features of several kinds, and say what is left out."""
     n_features = Counter(kinds)
     if len(n_features) < 2:
@@ -326,17 +327,17 @@ def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadPar
     return BadParameter("layer", f"one of {names}" if names else none, layer)
 
 
-def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
+def _blocks(X: Any, n_entries: int) -> Iterator[csr_matrix]:
     """Yield rows of a matrix on disk, with about ENTRIES entries at a time."""
     step = max(1, ENTRIES * X.shape[0] // max(1, n_entries))
     for first in range(0, max(1, X.shape[0]), step):
-        block = sparse.csr_matrix(X[first : first + step])
+        block = csr_matrix(X[first : first + step])
         # float32 represents all likely counts exactly, and fractions with seven digits
         fractions = block.dtype == np.float64 and (block.data != np.floor(block.data)).any()
         yield block.astype(np.float32) if fractions else block
 
 
-def _mapped(blocks: Iterator[sparse.csr_matrix]) -> sparse.csr_matrix:
+def _mapped(blocks: Iterator[csr_matrix]) -> csr_matrix:
     """Write a matrix to deleted files, which remain on the disk as long as the matrix is used."""
     with TemporaryDirectory(prefix="annealvi-", ignore_cleanup_errors=True) as folder:
         write_corpus(Path(folder) / "cells", blocks)
@@ -378,7 +379,7 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
         warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
         # a path, because SciPy ends the process if a file opened by Python is damaged
         source = stream if isinstance(stream, GzipFile) else path
-        X = check_counts(sparse.csr_matrix(mmread(source), dtype=np.float64))
+        X = check_counts(csr_matrix(mmread(source), dtype=np.float64))
     rows = _rows_beside(path, FEATURES)
     features = _names_in(rows)
     documents = _names_in(_rows_beside(path, BARCODES))
@@ -393,7 +394,7 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
             f"but its folder has names of {shape[0]} cells and {shape[1]} features."
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
-        X = sparse.csr_matrix(X.T)
+        X = csr_matrix(X.T)
     if rows and all(len(row) > 2 for row in rows):
         X, features = _of_one_kind(X, features, [row[2] for row in rows])
     return X, features, documents, {}

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
+from os import PathLike
 from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csc_matrix, csr_matrix
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
@@ -31,7 +32,7 @@ LINES = 1 << 20
 
 
 @contextmanager
-def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
+def naming(path: str | PathLike, kind: str) -> Iterator[None]:
     """Add the name of the file to errors of a parser."""
     try:
         yield
@@ -47,7 +48,7 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
+def opened(path: str | PathLike, kind: str) -> Iterator[IO[bytes]]:
     """Open a file that may be compressed by gzip, and add its name to errors of the parser."""
     with open(path, "rb") as file, naming(path, kind):
         stream = cast(IO[bytes], file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
@@ -71,7 +72,7 @@ def read_lines(stream: IO[bytes]) -> list[str]:
     return [line.removesuffix("\r") for line in lines if line.strip()]
 
 
-def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matrix:
+def check_counts(X: csr_matrix, name: str = "counts") -> csr_matrix:
     """Check that counts are finite and not negative, and return them."""
     wrong = ~(np.isfinite(X.data) & (X.data >= 0))
     if wrong.any():
@@ -93,7 +94,7 @@ def check_gaps(largest: int, n: int, what: str) -> int:
 
 
 def read_vocabulary(
-    path: str | os.PathLike | None, n_words: int, encoding: str = "utf-8", *, exact: bool = True
+    path: str | PathLike | None, n_words: int, encoding: str = "utf-8", *, exact: bool = True
 ) -> NDArray | None:
     """Read the words of a corpus, one on each line: at least `n_words`, or `exact`-ly `n_words`."""
     if path is None:
@@ -111,7 +112,7 @@ def read_vocabulary(
     return np.array(words, dtype=object)
 
 
-def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dict[str, NDArray]]:
+def read_npz(path: str | PathLike, what: str) -> tuple[csr_matrix, dict[str, NDArray]]:
     """Read counts from a file in the format of SciPy's save_npz, and other arrays of the file."""
     arrays = read_archive(path, what)
     kind = np.asarray(arrays.pop("format", "csr")).astype(str).item()
@@ -124,9 +125,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
         arrays_of_matrix = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
-        matrix = (sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(
-            arrays_of_matrix, shape=shape
-        )
+        matrix = (csr_matrix if kind == "csr" else csc_matrix)(arrays_of_matrix, shape=shape)
         return check_counts(sound_csr(matrix, os.fspath(path)).astype(np.float64)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
@@ -135,7 +134,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
         ) from error
 
 
-def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
+def read_uci(path: str | PathLike, vocabulary: str | PathLike | None = None) -> Bunch:
     """Read word counts in the format of the UCI machine learning repository.
 
     The first three lines contain the number of documents, the number of words in the vocabulary,
@@ -211,13 +210,13 @@ def triples(
     yield np.empty((0, 3))
 
 
-def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> sparse.csr_matrix:
+def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> csr_matrix:
     documents, words, counts = entries.T
     places = (documents.astype(np.int64), words.astype(np.int64))
-    return check_counts(sparse.csr_matrix((counts, places), shape=shape))
+    return check_counts(csr_matrix((counts, places), shape=shape))
 
 
-def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
+def read_lda_c(path: str | PathLike, vocabulary: str | PathLike | None = None) -> Bunch:
     """Read word counts in the format of Blei's program LDA-C.
 
     Each line is a document, and contains the number of distinct words, followed by ``word:count``
@@ -261,7 +260,7 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
     return _corpus(X, vocabulary, exact=False)
 
 
-def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
+def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> csr_matrix:
     # the format of SVMlight is similar: words are sorted, and a target replaces the number of words
     lines = [line.split() for line in content.split(b"\n")]
     for number, line in enumerate(filter(None, lines), start=first):
@@ -279,7 +278,7 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
             f"the line of document {first + row} begins with {n_different[row]:g}, so it must have "
             f"{n_different[row]:g} different words. Got {X.indptr[row + 1] - X.indptr[row]} words."
         )
-    return check_counts(sparse.csr_matrix(X))
+    return check_counts(csr_matrix(X))
 
 
 def _word(entry: bytes) -> int:
@@ -287,16 +286,16 @@ def _word(entry: bytes) -> int:
     return int(word) if word.isdigit() else -1
 
 
-def with_words(X: sparse.csr_matrix, words: Any) -> tuple[sparse.csr_matrix, NDArray | None]:
+def with_words(X: csr_matrix, words: Any) -> tuple[csr_matrix, NDArray | None]:
     """Return counts with a column for each word, even for words that do not occur."""
     if words is None:
         return X, None
     words = np.array([str(word) for word in words], dtype=object)
     if len(words) > X.shape[1]:
-        X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(words)))
+        X = csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(words)))
     return X, words
 
 
-def _corpus(X: sparse.csr_matrix, vocabulary: str | os.PathLike | None, *, exact: bool) -> Bunch:
+def _corpus(X: csr_matrix, vocabulary: str | PathLike | None, *, exact: bool) -> Bunch:
     X, words = with_words(X, read_vocabulary(vocabulary, X.shape[1], exact=exact))
     return Bunch(data=X, feature_names=words)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
@@ -64,7 +64,7 @@ def from_gensim(
     return Bunch(data=X, feature_names=words)
 
 
-def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
+def counts_of(corpus: Iterable[Any], n_words: int | None) -> csr_matrix:
     """Return the counts of documents; without `n_words` the largest id determines the columns."""
     documents = []
     for number, document in enumerate(corpus):
@@ -89,7 +89,7 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
         )
     indptr = np.cumsum([0, *map(len, documents)])
     shape = (len(documents), int(ids.max(initial=-1)) + 1 if n_words is None else n_words)
-    X = sparse.csr_matrix((counts, ids.astype(np.int64), indptr), shape=shape)
+    X = csr_matrix((counts, ids.astype(np.int64), indptr), shape=shape)
     X.sum_duplicates()
     return check_counts(X, "Counts of 'corpus'")
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from os import PathLike
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import Bunch
 
 from annealvi.corpus.files import check_gaps, opened
 from annealvi.exceptions import warn_user
 
 
-def read_mallet_state(path: str | os.PathLike) -> Bunch:
+def read_mallet_state(path: str | PathLike) -> Bunch:
     """Read the complete state of a MALLET model: counts, topics and priors.
 
     Parameters
@@ -93,7 +94,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         )
 
 
-def read_mallet_weights(path: str | os.PathLike) -> Bunch:
+def read_mallet_weights(path: str | PathLike) -> Bunch:
     """Read the weight of each word in each topic of a MALLET model.
 
     Parameters
@@ -127,7 +128,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     return Bunch(components=components, feature_names=np.array(words, dtype=object))
 
 
-def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
+def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
     """Read the topic proportions of documents from a file of MALLET.
 
     Parameters
@@ -188,7 +189,7 @@ def _pairs(row: list[str]) -> dict[int, float]:
     return dict(zip(topics, shares, strict=True))
 
 
-def _of_pairs(rows: dict[int, list[str]]) -> NDArray[np.float64]:
+def _of_pairs(rows: dict[int, list[str]]) -> NDArray:
     """Parse proportions of documents, in pairs of a topic's number and its proportion."""
     documents = _parsed(rows, _pairs)
     largest = max(topic for shares in documents for topic in shares)
@@ -218,7 +219,7 @@ def _parsed(rows: dict[int, list[str]], parse: Callable[[list[str]], Any]) -> li
     return parsed
 
 
-def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
+def read_mallet_topic_keys(path: str | PathLike) -> Bunch:
     """Read the most frequent words of each topic of a MALLET model.
 
     Parameters
@@ -247,7 +248,7 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     return Bunch(words=list(words), doc_topic_prior=np.array(prior))
 
 
-def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
+def _prior(stream: IO[bytes], name: bytes) -> NDArray:
     """Read the numbers of a line such as ``#alpha : 0.1 0.2``."""
     head, _, *numbers = stream.readline().split()
     if head != name or not numbers:
@@ -260,6 +261,6 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
 
 def _count(
     rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
-) -> sparse.csr_matrix:
+) -> csr_matrix:
     ones = np.ones(len(rows))
-    return sparse.coo_matrix((ones, (rows, columns)), shape=shape).tocsr()
+    return coo_matrix((ones, (rows, columns)), shape=shape).tocsr()

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import IO, Any, Literal
 from uuid import uuid4
@@ -14,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi.checks import validated
@@ -39,7 +40,7 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 @validated(dtype=[StrOptions({"float32", "float64"})])
 def write_corpus(
-    path: str | os.PathLike,
+    path: str | PathLike,
     blocks: Iterable[Any],
     *,
     dtype: Literal["float32", "float64"] = "float32",
@@ -101,13 +102,13 @@ def write_corpus(
         _write(folder, stream, np.dtype(dtype))
 
 
-def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
+def open_folder(path: str | PathLike) -> csr_matrix:
     """Open a corpus that :func:`write_corpus` has written; its arrays are views of mapped files."""
     folder = Path(path)
     shape, dtype = _described(folder)
     indptr = _mapped(folder, INDPTR, (np.int32, np.int64), shape[0] + 1)
     n_entries = max(0, int(indptr[-1]))
-    X = sparse.csr_matrix(shape, dtype=dtype)
+    X = csr_matrix(shape, dtype=dtype)
     X.indptr = indptr
     X.indices = _mapped(folder, INDICES, (indptr.dtype,), n_entries)
     X.data = _mapped(folder, DATA, (dtype,), n_entries)
@@ -126,7 +127,7 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
     ):
         for number, block in enumerate(blocks):
             name = f"block {number}"
-            empty = sparse.issparse(block) and block.shape[0] == 0
+            empty = issparse(block) and block.shape[0] == 0
             X = sound_csr(block, name) if empty else check_csr(block, name=name)
             shape = X.shape if shape is None else shape
             if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:

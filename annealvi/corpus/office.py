@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from os import PathLike
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -16,7 +17,7 @@ LARGEST_UNPACKED = 4 * 2**30
 NO_DOCUMENT = (".", "~$", "__MACOSX")
 
 
-def read_xlsx(path: str | os.PathLike) -> Any:
+def read_xlsx(path: str | PathLike) -> Any:
     """Read the first sheet of an Excel file as a DataFrame of texts; the first row is the header.
 
     Empty cells are empty texts.
@@ -26,7 +27,7 @@ def read_xlsx(path: str | os.PathLike) -> Any:
     return pandas.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
 
 
-def read_docx(file: str | os.PathLike | IO[bytes]) -> list[str]:
+def read_docx(file: str | PathLike | IO[bytes]) -> list[str]:
     """Return the paragraphs of a Word document, also those in tables, without empty ones."""
     docx = import_optional("docx", "Reading a .docx file")
     check_size(file)
@@ -36,7 +37,7 @@ def read_docx(file: str | os.PathLike | IO[bytes]) -> list[str]:
     return [paragraph for paragraph in paragraphs if paragraph.strip()]
 
 
-def read_zip(path: str | os.PathLike, encoding: str = "utf-8") -> dict[str, list[str]]:
+def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[str]]:
     """Read the .txt and .docx files in a zip file; each file is a document.
 
     Returns the columns `text`, `name` and `folder`.  Files of other kinds are an error.

@@ -7,14 +7,14 @@ Pass the result to :func:`annealvi.corpus.write_corpus` to store it, or pass eac
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
+from os import PathLike
 from typing import IO, Any
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,13 +23,13 @@ from annealvi.corpus.files import matrix_of, opened, parse_lda_c, read_header, t
 from annealvi.corpus.gensim import counts_of, words_of
 from annealvi.exceptions import warn_user
 
-Blocks = Iterator[sparse.csr_matrix]
+Blocks = Iterator[csr_matrix]
 #: The default number of documents in a block.
 BLOCK = 10_000
 
 
 @validated(block_size=COUNT)
-def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Blocks:
+def stream_uci(path: str | PathLike, *, block_size: int = BLOCK) -> Blocks:
     """Read a bag-of-words file of the UCI machine learning repository in blocks of documents.
 
     The format is described in :func:`annealvi.corpus.read_uci`.  The entries of each document must
@@ -70,7 +70,7 @@ def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Blocks:
 
 
 @validated(block_size=COUNT)
-def stream_matrix_market(path: str | os.PathLike, *, block_size: int = BLOCK) -> Blocks:
+def stream_matrix_market(path: str | PathLike, *, block_size: int = BLOCK) -> Blocks:
     """Read a Matrix Market file in blocks of documents.
 
     The file must contain a general matrix in coordinate format with a row for each document, like
@@ -115,7 +115,7 @@ def stream_matrix_market(path: str | os.PathLike, *, block_size: int = BLOCK) ->
 
 @validated(n_words=[*COUNT, None], block_size=COUNT)
 def stream_lda_c(
-    path: str | os.PathLike, n_words: int | None = None, *, block_size: int = BLOCK
+    path: str | PathLike, n_words: int | None = None, *, block_size: int = BLOCK
 ) -> Blocks:
     """Read a file of Blei's program LDA-C in blocks of documents.
 
@@ -242,7 +242,7 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
                 "The items of 'documents' must be objects that the vectorizer accepts. "
                 f"Got {', '.join(sorted({type(text).__name__ for text in chunk}))}."
             ) from error
-        X = sparse.csr_matrix(counts)
+        X = csr_matrix(counts)
         if not X.data.any():
             warn_user(
                 f"Block {number} of 'documents' contains no word of the vocabulary, from document "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 
 from annealvi.checks import checked
@@ -78,7 +78,7 @@ def document_completion(
 
 
 def _completion(
-    model: Any, X: sparse.csr_matrix, observed: float, seed: int, options: dict[str, Any]
+    model: Any, X: csr_matrix, observed: float, seed: int, options: dict[str, Any]
 ) -> tuple[float, float]:
     """Return the log-likelihood of the hidden words of a part, and the number of these words."""
     # with the same seed as below, so that the same words are hidden

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -84,18 +85,18 @@ class TemperedLDA(LocalLDA):
 
     _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
         "client": "no_validation",  # as_engine checks it
-        "checkpoint": [None, str, os.PathLike],
+        "checkpoint": [None, str, PathLike],
         "shard_size": [None, Interval(Integral, 1, 2**31 - 1, closed="both")],
         "device": [StrOptions({"cpu"})],
     }
 
     client: Any = None
-    checkpoint: str | os.PathLike | None = None
+    checkpoint: str | PathLike | None = None
     shard_size: int | None = None
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | PathLike | None = None) -> Self:
         """Learn topics from documents on the workers.
 
         Parameters
@@ -403,6 +404,6 @@ def document_order(
 
 def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:
     """Apply a method of a model to a partition, which may be a path; runs on a worker."""
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str | PathLike):
         source = open_corpus(source)
     return getattr(model, method)(source, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from os import PathLike
 from typing import Any
 
 from annealvi._optional import import_optional
@@ -49,7 +49,7 @@ def sources_of(X: Any) -> list[Any]:
 
 def _is_source(item: Any) -> bool:
     """Whether an item of a list is a path, a delayed block or a future of Dask."""
-    if isinstance(item, str | os.PathLike):
+    if isinstance(item, str | PathLike):
         return True
     module = type(item).__module__
     if module.startswith("distributed."):

@@ -9,12 +9,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -104,7 +105,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         X: Any,  # ndarray or CSR matrix, float32; None for a density
         objective: Callable[[Any, Any, Noise], Objective],  # takes the network, as_rows(X), noise
         keep_state: Callable[[], None],  # called if the state is to survive the error that follows
-        resume: str | os.PathLike | None,
+        resume: str | PathLike | None,
         *,
         penalty: RunningPenalty | None = None,
         X_and_y: tuple[Any, Any] = (None, None),  # the user's, for scikit-learn's callbacks
@@ -198,7 +199,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
             description["proximity"] = penalty.statistic.name + averaged
         return self._schema().dump(description)  # as a file contains it, to compare it with a file
 
-    def save_state(self, path: str | os.PathLike) -> None:
+    def save_state(self, path: str | PathLike) -> None:
         """Write the whole state of a fit to a file, so that the fit can be continued.
 
         Call this method after `fit`, or in a callback.  Then ``fit(X, resume=path)`` continues the
@@ -213,7 +214,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         """
         write_checkpoint(path, {"estimator": type(self).__name__, **self.state_dict()})
 
-    def _read_state(self, path: str | os.PathLike, description: Mapping[str, Any]) -> Any:
+    def _read_state(self, path: str | PathLike, description: Mapping[str, Any]) -> Any:
         """Read the state of a training from a file; raise if it belongs to another fit."""
         file = repr(os.fspath(path))
         owner = type(self).__name__
@@ -380,7 +381,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | PathLike | None = None) -> Self:
         """Learn the model from data.
 
         Parameters
@@ -535,7 +536,7 @@ class AmortisedEstimator(DataEstimator):
     def _check_X(self, X: Any, reset: bool = False) -> Any:
         """Check X and its values; `reset` sets the number and names of features (in `fit`)."""
         X = check_matrix(X, estimator=self, reset=reset, dtype=np.float32, order="C")
-        self._check_values(X.data if sparse.issparse(X) else X)
+        self._check_values(X.data if issparse(X) else X)
         return X
 
 

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor, nn
 from torch.distributions import Poisson, kl_divergence
 from torch.nn.functional import embedding, pad, softplus
 
-from annealvi.checks import COUNT, Interval, check_counts
+from annealvi.checks import COUNT, TINY, Interval, check_counts
 from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
 from annealvi.deep.penalties import OF_UNITS, RunningPenalty, Statistic, as_penalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, column_means, numbers
@@ -27,7 +27,6 @@ from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.topics import top_words
 from annealvi.schedules import Linear
 
-TINY = float(np.finfo(np.float64).tiny)
 #: Rates are limited to this before a draw, because float32 cannot represent all larger counts.
 LARGEST_RATE = 2.0**24
 #: Number of documents whose local rates are fitted together.
@@ -536,7 +535,7 @@ class PoissonDEF(DataEstimator):
         # the first value of all units of all documents comes first, then the second value
         return distances.view(-1, *log_rates.shape).sum(dim=(0, 2))
 
-    def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
+    def _check_X(self, X: Any, reset: bool = False) -> csr_matrix:
         """Return X as a CSR matrix of counts, float32; `reset` sets the features (in `fit`)."""
         X = check_csr(X, estimator=self, reset=reset, dtype=(np.float32, np.float64))
         name = type(self).__name__
@@ -547,7 +546,7 @@ class PoissonDEF(DataEstimator):
                 f"X must contain counts, non-negative integers, for {name}. Got {wrong[0]}."
             )
         check_counts(X, dtype=np.float32)  # that float32 represents them
-        return sparse.csr_matrix(X, dtype=np.float32)
+        return csr_matrix(X, dtype=np.float32)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

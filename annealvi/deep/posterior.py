@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -177,7 +177,7 @@ class HierarchicalPosterior(DeepEstimator):
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any = None, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+    def fit(self, X: Any = None, y: Any = None, *, resume: str | PathLike | None = None) -> Self:
         """Learn the posterior of the log density.
 
         Parameters

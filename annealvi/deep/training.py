@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
+from scipy.sparse import issparse
 from torch import Tensor, nn
 
 from annealvi.exceptions import DivergenceError
 from annealvi.files.schema import Array, Field, Integer, Number, Optional, Schema, Sizes, damaged
 from annealvi.inference import Monitor
+from annealvi.matrices import summed
 
 #: The history of a whole fit has about this many records.
 RECORDS = 1000
@@ -353,7 +354,7 @@ class SparseRows:
 
 def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
     """Move data to a device, as an object that has a length and returns rows by index."""
-    if sparse.issparse(X):
+    if issparse(X):
         return SparseRows(X, device)
     X = np.require(X, np.float32, "W")  # PyTorch needs arrays that can be written to
     return torch.as_tensor(X, device=device)
@@ -361,7 +362,7 @@ def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
 
 def column_means(X: Any, added: float = 0.0) -> Tensor:
     """Return the mean of each column, after adding a number to its sum."""
-    total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + added  # no rounding in float64
+    total = summed(X, axis=0, dtype=np.float64) + added  # no rounding in float64
     return torch.as_tensor((total / X.shape[0]).astype(np.float32))
 
 

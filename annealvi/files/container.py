@@ -17,6 +17,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 LONGEST_EMPTY = 1 << 16
 
 
-def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
+def write(path: str | PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     """Write a tree to a file; `read` must be called with the same `kind`.
 
     A temporary file in the same folder is written and then moved to `path`.  Therefore an existing
@@ -65,7 +66,7 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
             raise OSError(f"The file {os.fsdecode(path)!r} cannot be written: {error}.") from error
 
 
-def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
+def read(path: str | PathLike, kind: str) -> dict[str, Any]:
     """Read the ``version`` of annealvi that wrote a file, and the ``tree`` in the file.
 
     Arrays are read-only views of the file, which is mapped into memory.  The file must not be
@@ -100,7 +101,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
         raise ValueError(f"The file {name!r} is damaged: its JSON is nested too deeply.") from error
 
 
-def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
+def read_archive(path: str | PathLike, what: str) -> dict[str, NDArray[Any]]:
     """Read all arrays of a .npz file of NumPy; objects are not read, so no code is executed."""
     with open(path, "rb") as stream:
         try:
@@ -239,7 +240,7 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
     return digest.hexdigest()
 
 
-def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
+def _open(path: str | PathLike) -> tuple[str, str, dict[str, NDArray]]:
     """Return the description, the checksum and the arrays, which are mapped into memory."""
     # this checks the layout of the whole file
     with safe_open(os.fsdecode(path), framework="numpy") as file:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -92,7 +92,7 @@ class Fitted(Versioned, CallbackSupport):
     _state: Any
     _runs: Runs | None
 
-    def save_state(self, path: str | os.PathLike) -> None:
+    def save_state(self, path: str | PathLike) -> None:
         """Write a checkpoint of the running fit.  Call this method in a callback.
 
         To resume from the checkpoint, call ``fit(X, resume=path)`` on an estimator with the same

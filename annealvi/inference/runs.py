@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -99,7 +100,7 @@ class Runs(Generic[F]):
     """
 
     def __init__(
-        self, fingerprint: Fingerprint, random_state: Any, resume: str | os.PathLike | None = None
+        self, fingerprint: Fingerprint, random_state: Any, resume: str | PathLike | None = None
     ) -> None:
         self._fingerprint = fingerprint
         self._saved: dict[str, Any] | None = None
@@ -197,7 +198,7 @@ class Runs(Generic[F]):
             raise
         return self.ended
 
-    def write(self, path: str | os.PathLike) -> None:
+    def write(self, path: str | PathLike) -> None:
         """Write a checkpoint."""
         ended = [{"number": fit.number, "fit": fit.state_dict()} for fit in self.ended]
         tree = {
@@ -358,7 +359,7 @@ class Fingerprint:
             }
         return self._tree
 
-    def check(self, tree: Mapping[str, Any], path: str | os.PathLike) -> None:
+    def check(self, tree: Mapping[str, Any], path: str | PathLike) -> None:
         """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
         file = f"resume={os.fspath(path)!r}"
         ours = self.state_dict()
@@ -398,11 +399,11 @@ def described(tree: Any) -> str:
     return repr(int(tree) if isinstance(tree, float) and tree.is_integer() else tree)
 
 
-def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
+def write_checkpoint(path: str | PathLike, tree: Mapping[str, Any]) -> None:
     write(path, KIND, tree)
 
 
-def read_checkpoint(path: str | os.PathLike, owner: str) -> Any:
+def read_checkpoint(path: str | PathLike, owner: str) -> Any:
     """Read a checkpoint as a tree, and warn if another version of annealvi wrote it."""
     content = read(path, KIND)
     warn_of_version(owner, content["version"])

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -310,7 +310,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     # ----------------------------------------------------------------- fitting
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | PathLike | None = None) -> Self:
         """Learn topics from documents.
 
         If a KeyboardInterrupt or an error in a callback ends the fit, the exception is raised, and
@@ -490,7 +490,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         y: Any,
         *,
         keep_gamma: bool = False,
-        resume: str | os.PathLike | None = None,
+        resume: str | PathLike | None = None,
         prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> Fit:
@@ -897,7 +897,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         tags.transformer_tags.preserves_dtype = ["float32", "float64"]
         return tags
 
-    def _check_X(self, X: Any, method: str) -> sparse.csr_matrix:
+    def _check_X(self, X: Any, method: str) -> csr_matrix:
         """Return X as a canonical CSR matrix in the dtype of the fit."""
         return in_dtype(check_words(self, X, method), self._state.model.dtype)
 
@@ -955,7 +955,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _bounded(
         self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool
-    ) -> tuple[sparse.csr_matrix, dict[str, Any]]:
+    ) -> tuple[csr_matrix, dict[str, Any]]:
         check_is_fitted(self)
         X = self._check_X(X, "perplexity")
         population = None
@@ -981,7 +981,7 @@ def generators(generator: RandomState, n_runs: int) -> tuple[list[RandomState], 
     return [generator, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
-def prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping[str, Any]]:
+def prepare(columns: Any, X: Any) -> tuple[csr_matrix, np.dtype, Mapping[str, Any]]:
     """Check X, and return it in the dtype of the fit, with its original dtype and parameters."""
     X = check_words(columns, X, "fit", reset=True)
     parameters = vars(columns)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.random import RandomState
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from annealvi.checks import check_counts
@@ -396,9 +396,7 @@ FIT = Schema(
 # ------------------------------------------------------------------- streams of documents
 
 
-def prepare_portion(
-    state: LDAState, X: sparse.csr_matrix, settings: Settings, population: float
-) -> None:
+def prepare_portion(state: LDAState, X: csr_matrix, settings: Settings, population: float) -> None:
     """Check the next documents for `partial_fit`, and update the settings and T of the state.
 
     `population` is the number of documents in the stream.  An error leaves the state unchanged.
@@ -426,7 +424,7 @@ def prepare_portion(
 def fit_portion(
     state: LDAState,
     engine: Engine,
-    X: sparse.csr_matrix,
+    X: csr_matrix,
     settings: Settings,
     population: float,
     callbacks: Callbacks,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi.exceptions import warn_user
@@ -38,9 +38,7 @@ CONVERGED = 1e-3
 ROWS = 1024
 
 
-def hold_out(
-    X: sparse.csr_matrix, fraction: float, rng: RandomState
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+def hold_out(X: csr_matrix, fraction: float, rng: RandomState) -> tuple[csr_matrix, csr_matrix]:
     """Split the documents into a training set, in the same order, and a held-out set."""
     n_samples = X.shape[0]
     size = whole_steps(fraction * n_samples)  # the size that scikit-learn's train_test_split uses
@@ -61,9 +59,7 @@ def hold_out(
     return X[~held_out], documents
 
 
-def held_out_halves(
-    X: sparse.csr_matrix, rng: RandomState
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix] | None:
+def held_out_halves(X: csr_matrix, rng: RandomState) -> tuple[csr_matrix, csr_matrix] | None:
     """Split the tokens of held-out documents in halves, or return None if that is impossible."""
     if X.sum(dtype=np.float64) > MOST_TOKENS or not np.array_equal(X.data, np.floor(X.data)):
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi.checks import check_total
 from annealvi.inference import Callbacks
@@ -37,11 +37,11 @@ class LDAPlan:
     """The data and settings that all runs of a fit share."""
 
     #: All documents passed to `fit`, and the documents that are not held out.
-    documents: sparse.csr_matrix | Elsewhere
-    training: sparse.csr_matrix | Elsewhere
+    documents: csr_matrix | Elsewhere
+    training: csr_matrix | Elsewhere
     #: The documents that are held out, and the observed and the hidden half of their tokens.
-    held_out: sparse.csr_matrix | None
-    halves: tuple[sparse.csr_matrix, sparse.csr_matrix] | None
+    held_out: csr_matrix | None
+    halves: tuple[csr_matrix, csr_matrix] | None
     #: The dtype in which topics are shown to the user.
     shown: np.dtype
     #: The parameters of the estimator, and the settings computed from them.
@@ -91,7 +91,7 @@ class LDAPlan:
 
 def plan_fit(
     parameters: Mapping[str, Any],
-    X: sparse.csr_matrix | Elsewhere,
+    X: csr_matrix | Elsewhere,
     rng: RandomState,
     *,
     keep_gamma: bool,

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 
@@ -421,7 +421,7 @@ def _checked(
 
 
 def fit_dtype(
-    parameters: Mapping[str, Any], X: sparse.csr_matrix | Elsewhere, population: float
+    parameters: Mapping[str, Any], X: csr_matrix | Elsewhere, population: float
 ) -> np.dtype:
     """Return the dtype of a fit: the `dtype` parameter or, if that is ``"auto"``, float32.
 
@@ -452,7 +452,7 @@ def _wanted_dtype(parameters: Mapping[str, Any], default: np.dtype) -> np.dtype 
     return default if alike else None
 
 
-def extent(X: sparse.csr_matrix | Elsewhere) -> tuple[float, float]:
+def extent(X: csr_matrix | Elsewhere) -> tuple[float, float]:
     """Return the sum of word counts, and the smallest positive count (infinity if none is)."""
     if isinstance(X, Elsewhere):
         return X.n_words, X.least
@@ -477,7 +477,7 @@ def single_or_double(array: NDArray) -> np.dtype:
     return SINGLE if array.dtype == SINGLE else DOUBLE
 
 
-def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
+def in_dtype(X: csr_matrix, dtype: np.dtype) -> csr_matrix:
     """Check that a dtype can represent word counts, and convert them; the indices are shared."""
     check_counts(X, dtype=dtype)
     if X.dtype == dtype:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state, gen_batches
 
 from annealvi._kernels import special
@@ -40,7 +40,7 @@ from annealvi.files.schema import (
 )
 from annealvi.inference import Monitor
 from annealvi.lda.settings import Settings
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.cpu import exp_e_log
@@ -59,9 +59,9 @@ SCORE_BLOCK = 4096
 
 def counts_of(
     n_samples: int, n_features: int, data: NDArray, indices: NDArray, indptr: NDArray
-) -> sparse.csr_matrix:
+) -> csr_matrix:
     """Make a CSR matrix of counts from the arrays of a file."""
-    X = sparse.csr_matrix((n_samples, n_features), dtype=data.dtype)
+    X = csr_matrix((n_samples, n_features), dtype=data.dtype)
     vars(X).update(data=data, indices=indices, indptr=indptr)
     X = check_csr(X, dtype=data.dtype, name="results.sample of the file")
     if np.any(X.data < 0):
@@ -150,7 +150,7 @@ class LDAState:
         settings: Settings,
         rng: RandomState | None,
         shown: np.dtype,
-        X: sparse.csr_matrix | None = None,
+        X: csr_matrix | None = None,
     ) -> Self:
         """Return a state before its first step, with initial topics for X."""
         n_topics, n_features = shape
@@ -379,7 +379,7 @@ class LDAState:
             documents = X[rows]
             fitted = engine.infer(model, documents) if gamma is None else gamma[rows]
             energy = engine.energies(model, documents, fitted)
-            n_words = np.asarray(documents.sum(axis=1, dtype=np.float64)).ravel()
+            n_words = summed(documents, axis=1, dtype=np.float64)
             scores = energy[:, None] * SCORE_GRID - n_words[:, None] * log_c_of_word
             # not a matrix product: its rounding errors depend on the number of documents
             mean = np.sum(special.softmax(scores) * SCORE_GRID, axis=1)
@@ -432,7 +432,7 @@ def _holds(dtype: np.dtype, array: NDArray) -> bool:
     return bool(positive and np.float64(array.max()) <= np.float64(limits.max))
 
 
-def some_documents(X: Any) -> sparse.csr_matrix:
+def some_documents(X: Any) -> csr_matrix:
     """Return at most CORPUS_SAMPLE documents at equal distances."""
     return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
 

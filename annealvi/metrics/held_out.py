@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import RealNotInt, validate_parameter_constraints
 
@@ -17,7 +17,7 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import Interval, as_array, check_flag, check_prior, checked, validated
 from annealvi.exceptions import BadParameter
-from annealvi.matrices import check_csr, check_whole
+from annealvi.matrices import check_csr, check_whole, summed
 from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
 from annealvi.models.lda import LDA, CPUEngine, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
@@ -25,7 +25,7 @@ from annealvi.models.lda.priors import usual_prior
 
 
 def proportions(
-    components: NDArray, X: sparse.csr_matrix, method: Method, doc_topic_prior: ArrayLike | None
+    components: NDArray, X: csr_matrix, method: Method, doc_topic_prior: ArrayLike | None
 ) -> NDArray[np.float64]:
     """Infer E[theta] of documents from given topics, at T = 1 and in double precision."""
     n_topics, n_features = components.shape
@@ -75,7 +75,7 @@ SPLIT = {
 @validated(X=["array-like", "sparse matrix"], **SPLIT)
 def split_tokens(
     X: Any, *, observed: float = 0.5, random_state: Any = None
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+) -> tuple[csr_matrix, csr_matrix]:
     """Split the tokens of each document at random into an observed and a hidden part.
 
     Parameters
@@ -127,7 +127,7 @@ def split_tokens(
         is_observed = rank < n_observed[token_documents[order]]
         seen[entries] = np.bincount(entry[order[is_observed]], minlength=len(entry_counts))
     observed_counts, hidden_counts = (
-        sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
+        csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
         for data in (seen, counts - seen)
     )
     observed_counts.eliminate_zeros()
@@ -251,7 +251,7 @@ def document_completion(
             got=temperature,
         )
 
-    def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
+    def inferred(X: Any, seen: csr_matrix) -> tuple[NDArray, NDArray]:
         """Infer E[theta] of documents X from their observed words `seen`; return it and topics."""
         components = as_array(model.components_)
         if (
@@ -305,7 +305,7 @@ def mean_per_word(total: float, n_words: float) -> float:
 
 def _blocks(X: Any) -> Iterator[Any]:
     """Yield X, or blocks of its documents if it is a large CSR matrix."""
-    entries = getattr(X, "data", ()) if sparse.issparse(X) and X.format == "csr" else ()
+    entries = getattr(X, "data", ()) if issparse(X) and X.format == "csr" else ()
     if np.size(entries) <= _ENTRIES_AT_ONCE:
         yield X
         return
@@ -314,11 +314,11 @@ def _blocks(X: Any) -> Iterator[Any]:
         yield X[rows]
 
 
-def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
+def per_word(hidden: csr_matrix, log_likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean log-likelihood of the words of each document; NaN without words."""
     rows = np.repeat(np.arange(hidden.shape[0], dtype=np.int64), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
-    lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
+    lengths = summed(hidden, axis=1, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # 0 / 0 of documents without words
         return np.where(lengths > 0, totals / lengths, np.nan)
 
@@ -359,7 +359,7 @@ TopicRows = Callable[[NDArray[np.int64]], NDArray]
 
 
 def log_likelihood_per_word(
-    hidden: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
+    hidden: csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> float:
     r"""Compute the mean of :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]` over all words.
 
@@ -392,7 +392,7 @@ def _sums_of_array(components: NDArray) -> NDArray[np.float64]:
 
 
 def _log_likelihood(
-    X: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
+    X: csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the log-likelihood of each entry of X, summed over its words.
 
@@ -406,7 +406,7 @@ def _log_likelihood(
 
 
 def word_probabilities(
-    X: sparse.csr_matrix, theta: NDArray[np.float64], topics: TopicRows, sums: NDArray[np.float64]
+    X: csr_matrix, theta: NDArray[np.float64], topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return sum_k E[theta_dk] E[beta_kv] for each entry of X.
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
@@ -297,7 +297,7 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """
     n_topics, n = top.shape
     words, word_numbers = np.unique(top, return_inverse=True)
-    used = sparse.csr_matrix(X[:, words])  # a copy, so that X is not changed
+    used = csr_matrix(X[:, words])  # a copy, so that X is not changed
     used.eliminate_zeros()
     used = used.tocsc()
     documents = np.split(used.indices, used.indptr[1:-1])  # the documents of each word

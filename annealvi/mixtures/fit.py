@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -293,7 +293,7 @@ class TemperedMixture(Fitted):
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, resume: str | PathLike | None = None) -> Self:
         """Learn components from data.
 
         Parameters

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_counts, check_numbers, n_threads
+from annealvi.checks import TINY, Interval, check_counts, check_numbers, n_threads
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference import Monitor, optimise
 from annealvi.inference.fitted import Found, reads
@@ -35,8 +35,6 @@ PASSES = 6
 COOLING = Annealed(3.0, length=1.0)
 #: The temperature that each name means.
 KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Variational()}
-#: The least prior.
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(eq=False, repr=False)
@@ -227,7 +225,7 @@ class TemperedMultinomialMixture(
 
     # ----------------------------------------------------------------- details
 
-    def _prepare(self, X: Any) -> tuple[sparse.csr_matrix, dict[str, Any], Temperature]:
+    def _prepare(self, X: Any) -> tuple[csr_matrix, dict[str, Any], Temperature]:
         """Check X and the parameters; return X, the settings of the model and the temperature."""
         X = self._check_X(X, "fit", reset=True)
         temperature = as_temperature(self.temperature, KINDS)
@@ -245,9 +243,7 @@ class TemperedMultinomialMixture(
         }
         return X, settings, temperature
 
-    def _draw(
-        self, X: sparse.csr_matrix, settings: Mapping[str, Any], rng: RandomState
-    ) -> dict[str, Any]:
+    def _draw(self, X: csr_matrix, settings: Mapping[str, Any], rng: RandomState) -> dict[str, Any]:
         """Counts of words and documents to start from; "merged" makes short fits."""
         n_components = int(self.n_components)
         if not isinstance(self.init, str):
@@ -281,7 +277,7 @@ class TemperedMultinomialMixture(
                 ConvergenceWarning,
             )
 
-    def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
+    def _check_X(self, X: Any, method: str, reset: bool = False) -> csr_matrix:
         """Check counts of words for a method; `reset` is True in `fit`."""
         X = check_words(self, X, method, reset=reset)
         check_counts(X)

@@ -47,12 +47,12 @@ from sklearn.utils import gen_batches
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm, special
 from annealvi._kernels.layout import aligned_empty, separate_rows
+from annealvi.checks import TINY
 from annealvi.files.schema import Array, Flag, Number, Optional, Schema, Text, damaged
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 from annealvi.threads import shallow
 
-TINY = float(np.finfo(np.float64).tiny)
 #: Rows whose squares are summed together.
 ROWS = 1024
 #: After training, sweeps (updates of all nu) end when no nu changes by more than this.

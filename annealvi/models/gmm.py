@@ -36,6 +36,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._kernels import gemm, special
+from annealvi.checks import TINY
 from annealvi.files.schema import Array, Number, Optional, Schema, Text, damaged
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
@@ -176,7 +177,7 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
         responsibilities[np.arange(n, dtype=np.int64), k_means(X, K, rng)] = 1
     elif init == "random":
         # plus a tiny number, so that no row is 0
-        responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
+        responsibilities = rng.uniform(size=(n, K)) + TINY
         responsibilities /= responsibilities.sum(axis=1, keepdims=True)
     else:
         far_apart = init == "k-means++"
@@ -193,8 +194,6 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
 #: prevent this, so SMALL_PERTURBATION is used for them.
 PERTURBATION = 1e-2
 SMALL_PERTURBATION = 1e-4
-
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(eq=False)

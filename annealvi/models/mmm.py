@@ -30,18 +30,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi._kernels import mmm as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
+from annealvi.checks import TINY
 from annealvi.files.schema import Array, Number, Schema
+from annealvi.matrices import summed
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.lda.merging import LEAST_COUNT, LEAST_SHARE, NEIGHBOURS, groups_of
 from annealvi.models.lda.starts import topics_of_spread_documents
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 
-TINY = float(np.finfo(np.float64).tiny)
 #: Number of documents whose phi are in memory, and in the cache, at the same time.
 BLOCK = 4096
 #: If training data have more entries than this, their transposes are not kept between iterations.
@@ -92,9 +93,7 @@ class MMM(Mixture):
     scratch: Any = field(default=None, init=False)
     lengths: Any = field(default=None, init=False)
 
-    def start(
-        self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
-    ) -> None:
+    def start(self, X: csr_matrix, *, words: NDArray, documents: NDArray | None = None) -> None:
         """Begin training on X; `words` (K, V) and `documents` (K,) are initial counts.
 
         The method may be called again with the same X.
@@ -103,12 +102,12 @@ class MMM(Mixture):
             self.n_samples = X.shape[0]
             self.by_word = {}
             self.scratch = np.empty((min(BLOCK, self.n_samples), self.n_components))
-            self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
+            self.lengths = np.unique(summed(X, axis=1), return_counts=True)
         if documents is None:
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
-    def _transposed(self, X: sparse.csr_matrix, first_document: int) -> sparse.csr_matrix:
+    def _transposed(self, X: csr_matrix, first_document: int) -> csr_matrix:
         """The transpose of BLOCK documents of X, which is kept for the next steps if X is small."""
         transposed = self.by_word.get(first_document)
         if transposed is None:
@@ -227,7 +226,7 @@ class MMM(Mixture):
     # ---------------------------------------------------------------- new data
 
     def log_joint(
-        self, X: sparse.csr_matrix, rows: slice = slice(None), out: NDArray | None = None
+        self, X: csr_matrix, rows: slice = slice(None), out: NDArray | None = None
     ) -> NDArray[np.float64]:
         """Compute log w_k + sum_v x_dv log beta_kv for some rows d, of shape (n, K)."""
         start, stop, _ = rows.indices(X.shape[0])
@@ -253,7 +252,7 @@ class MMM(Mixture):
         kernels.normalise(b, self.n_threads, scratch, joint, energy, log_sum)
         return energy, log_sum
 
-    def predict(self, X: sparse.csr_matrix) -> NDArray[np.int64]:
+    def predict(self, X: csr_matrix) -> NDArray[np.int64]:
         """Find the most probable component of each document, one part after another."""
         first_documents = range(0, X.shape[0], BLOCK)
         return np.concatenate(

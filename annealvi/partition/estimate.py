@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
@@ -58,9 +58,7 @@ class Draws:
     n_threads: int = 1
     callback: Callable[[int, int], Any] | None = None
 
-    def map(
-        self, function: Callable[[np.random.Generator], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
+    def map(self, function: Callable[[np.random.Generator], NDArray]) -> NDArray:
         """Return the results of ``function(rng)`` for all draws, as one array.
 
         Each draw has its own generator and is made in one thread, so results are
@@ -68,7 +66,7 @@ class Draws:
         """
         seeds = self.seed.spawn(self.n_samples)
 
-        def result_of_draw(index: int) -> NDArray[np.float64]:
+        def result_of_draw(index: int) -> NDArray:
             """Make one draw with its own generator."""
             return function(np.random.Generator(np.random.SFC64(seeds[index])))
 
@@ -112,7 +110,7 @@ class PlateOfData:
         """Take the methods that this class lacks from the model."""
         return getattr(self.model, name)
 
-    def _local(self, parameters: Any, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _local(self, parameters: Any, inverse: NDArray) -> NDArray:
         """log C of one datum at given global parameters, checked."""
         values = as_array(self.model.local_log_partition(parameters, inverse))
         if values.shape != inverse.shape or values.dtype.kind not in "fiu":
@@ -123,17 +121,15 @@ class PlateOfData:
             )
         return values.astype(np.float64, copy=False)
 
-    def _draw(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
+    def _draw(self, inverse: NDArray, draws: Draws) -> NDArray:
         """log C of one datum at each b, for each draw of the global parameters."""
         return draws.map(lambda rng: self._local(self.model.sample_prior(rng), inverse))
 
-    def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
+    def draw_log_partition(self, inverse: NDArray, draws: Draws) -> NDArray:
         """log C of all data at each b, for each draw."""
         return self.model.n_samples * self._draw(inverse, draws)
 
-    def jensen_log_partition(
-        self, inverse: NDArray[np.float64], draws: Draws
-    ) -> NDArray[np.float64]:
+    def jensen_log_partition(self, inverse: NDArray, draws: Draws) -> NDArray:
         """Jensen's two lower bounds on log C: N E log S and N log E S."""
         log_sums = self._draw(inverse, draws)
         return self.model.n_samples * np.stack([log_sums.mean(axis=0), log_mean_exp(log_sums)])
@@ -145,13 +141,13 @@ class PlateOfData:
         return lambda inverse: self.model.n_samples * self._local(centre(), inverse)
 
 
-def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_mean_exp(logs: NDArray) -> NDArray:
     """Compute the logarithm of the mean of exp(logs) over the first axis."""
     largest = logs.max(axis=0)
     return largest + special.log(np.mean(special.exp(logs - largest), axis=0))
 
 
-def lagrange_weights(n_points: int, at: NDArray) -> NDArray[np.float64]:
+def lagrange_weights(n_points: int, at: NDArray) -> NDArray:
     """The weights that interpolate from the points 0, 1, ..., n_points - 1 to places `at`.
 
     The weight of point i is prod_(j != i) (at - j) / (i - j).
@@ -210,7 +206,7 @@ class PowerGrid:
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
         even_grid = b[0] + step * np.arange(len(b), dtype=np.int64)
-        self._interpolation: sparse.csr_matrix | None = None
+        self._interpolation: csr_matrix | None = None
         if step != 0 and np.allclose(b, even_grid, rtol=1e-13, atol=0):
             self._divide_even_grid(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
@@ -233,9 +229,9 @@ class PowerGrid:
             order = np.arange(size, dtype=np.int64)[:: -1 if descending else 1]
             shape = size, n_panels * self._panel_size
             entries = np.ones(size), (np.arange(size, dtype=np.int64), order)
-            self._interpolation = sparse.csr_matrix(entries, shape=shape)
+            self._interpolation = csr_matrix(entries, shape=shape)
 
-    def _cover_with_panels(self, b: NDArray[np.float64]) -> None:
+    def _cover_with_panels(self, b: NDArray) -> None:
         """Cover the grid with panels (short, evenly spaced grids), and prepare the interpolation.
 
         If h is the distance between the points of a panel, its first point is k h for an integer k.
@@ -274,7 +270,7 @@ class PowerGrid:
         column_of_weight = np.add.outer(
             panel * self._panel_size + first_point, np.arange(_ORDER, dtype=np.int64)
         ).ravel()
-        self._interpolation = sparse.csr_matrix(
+        self._interpolation = csr_matrix(
             (weights.ravel(), (row_of_weight, column_of_weight)),
             shape=(len(b), n_panels * self._panel_size),
         )
@@ -283,7 +279,7 @@ class PowerGrid:
         """The panels and the weights of the interpolation, in the form that kernels use."""
         interpolation = self._interpolation
         if interpolation is None:  # the points are the inverses themselves
-            interpolation = sparse.csr_matrix(np.eye(self.n_points))
+            interpolation = csr_matrix(np.eye(self.n_points))
         return kernels.Grid(
             starts=self._panel_starts,
             steps=self._panel_steps,
@@ -296,8 +292,8 @@ class PowerGrid:
         )
 
     def row_sums(
-        self, logs: NDArray[np.float64], weights: NDArray | None = None, *, n_threads: int = 1
-    ) -> NDArray[np.float64]:
+        self, logs: NDArray, weights: NDArray | None = None, *, n_threads: int = 1
+    ) -> NDArray:
         """Compute sum_i w_ji exp(b_j l_ri) for rows r and points b_j: an (R, n_points) array.
 
         Parameters
@@ -323,11 +319,11 @@ class PowerGrid:
 
     def column_sums(
         self,
-        logs: NDArray[np.float64],
-        out: NDArray[np.float64] | None = None,
+        logs: NDArray,
+        out: NDArray | None = None,
         *,
         n_threads: int = 1,
-    ) -> NDArray[np.float64]:
+    ) -> NDArray:
         """Compute sum_v exp(b_j l_vk) for points b_j and columns k: an (n_points, n_padded) array.
 
         Parameters
@@ -352,7 +348,7 @@ class PowerGrid:
         )
         return out
 
-    def at_inverses(self, at_points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def at_inverses(self, at_points: NDArray) -> NDArray:
         """Interpolate from the points to b_1, ..., b_M, along the last axis.
 
         Parameters
@@ -375,7 +371,7 @@ class PowerGrid:
             values += weight * at_points[..., column]
         return values
 
-    def log_at_inverses(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_at_inverses(self, sums: NDArray) -> NDArray:
         """Interpolate logarithms at b_1, ..., b_M from sums at the points, along the last axis."""
         # interpolation may make tiny sums negative
         return special.log(np.maximum(self.at_inverses(sums), np.finfo(np.float64).tiny))
@@ -553,9 +549,7 @@ def log_partition(
     return LogPartition(temperatures, values, method, made_for=made_for, **details)
 
 
-def _monte_carlo(
-    logs: NDArray[np.float64], temperatures: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+def _monte_carlo(logs: NDArray, temperatures: NDArray) -> tuple[NDArray, dict[str, NDArray]]:
     """The logarithm of the mean of exp(logs) and its standard error; warn if it is unreliable."""
     n_draws = len(logs)
     values = log_mean_exp(logs)

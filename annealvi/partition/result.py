@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,7 @@ class LogPartition:
                     f"{name!r} is {shown(value)}, expected {shown(expected)}."
                 )
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | PathLike) -> None:
         """Write this object to a file that :meth:`load` can read."""
         # each hyperparameter becomes an array of its own, whose name begins with _MADE_FOR
         fields = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
@@ -198,7 +199,7 @@ class LogPartition:
             np.savez(file, **arrays)  # type: ignore[arg-type]
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> LogPartition:
+    def load(cls, path: str | PathLike) -> LogPartition:
         """Read a LogPartition from a file that :meth:`save` wrote.
 
         Raises

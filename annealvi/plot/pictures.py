@@ -37,24 +37,24 @@ class Bars(NamedTuple):
 
     name: str
     words: list[str]
-    probabilities: NDArray[np.float64]  # p(w|k)
+    probabilities: NDArray  # p(w|k)
 
 
 class Places(NamedTuple):
     """Places of topics in the plane, and optionally of documents."""
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    x: NDArray
+    y: NDArray
+    shares: NDArray
     written: list[str]  # the names above the circles, or "" if there is no space
-    documents: NDArray[np.float64]  # of shape (n_documents, 2), or (0, 2) without documents
+    documents: NDArray  # of shape (n_documents, 2), or (0, 2) without documents
     nearest: NDArray[np.intp]  # the topic of each document
 
 
 class Grid(NamedTuple):
     """A matrix of numbers, whose rows and columns have names."""
 
-    values: NDArray[np.float64]
+    values: NDArray
     rows: list[str]
     columns: list[str]
     row_numbers: NDArray[np.intp]
@@ -64,8 +64,8 @@ class Courses(NamedTuple):
     """Shares of topics in periods or groups."""
 
     labels: list[Any]  # periods or groups
-    values: NDArray[np.float64]  # (n_labels, n_topics)
-    margins: NDArray[np.float64]  # half the widths of 95% intervals, in the same shape
+    values: NDArray  # (n_labels, n_topics)
+    margins: NDArray  # half the widths of 95% intervals, in the same shape
     n_documents: NDArray[np.intp]
     topics: list[int]
     names: list[str]
@@ -76,9 +76,9 @@ class Contrast(NamedTuple):
 
     name: str
     words: list[str]
-    log_odds: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    log_odds: NDArray
+    low: NDArray
+    high: NDArray
 
 
 def check_summary(summary: Any, name: str = "summary") -> Any:

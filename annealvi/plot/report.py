@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 from html import escape
 from importlib.resources import files
 from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ QUALITY = {
 
 
 @validated(
-    path=[str, os.PathLike],
+    path=[str, PathLike],
     title=[str, None],
     n_words=[Interval(Integral, 1, 200, closed="both")],
     n_documents=[Interval(Integral, 0, 200, closed="both")],
@@ -78,7 +78,7 @@ QUALITY = {
 )
 def write_report(
     summary: Any,
-    path: str | os.PathLike,
+    path: str | PathLike,
     *,
     title: str | None = None,
     times: ArrayLike | None = None,

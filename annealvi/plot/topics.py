@@ -91,12 +91,9 @@ def plot_topic_words(
     for ax, topic in zip(axes.flat, drawn, strict=False):
         lines = np.arange(len(topic.words))
         ax.barh(lines, topic.probabilities)
-        # parse_math=False, here and below: a $ in a word does not start a formula
-        ax.set_yticks(lines, topic.words, parse_math=False)
-        ax.invert_yaxis()  # the first word is at the top
+        _name_rows(ax, lines, topic.words)
         ax.set_title(topic.name, fontsize="medium", parse_math=False)
         ax.xaxis.set_major_locator(ticker.MaxNLocator(3))
-        ax.spines[["top", "right"]].set_visible(False)
     return axes
 
 
@@ -267,6 +264,14 @@ def plot_topics_over_time(
     return ax
 
 
+def _name_rows(ax: Any, heights: Any, names: list[str]) -> None:
+    """Write names at heights, the first at the top, and remove the lines above and at the right."""
+    # parse_math=False, here and below: a $ in a word does not start a formula
+    ax.set_yticks(heights, names, parse_math=False)
+    ax.invert_yaxis()
+    ax.spines[["top", "right"]].set_visible(False)
+
+
 def _legend(ax: Any) -> None:
     """Draw a legend beside the figure, in which $ does not start a formula."""
     legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
@@ -416,9 +421,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         ax.scatter(share[~known], heights[~known], s=20, c=colour, marker="x")
         if value is not None:
             bars.set_label(str(value))
-    ax.set_yticks(np.arange(len(chosen)), [names[k] for k in chosen], parse_math=False)
-    ax.invert_yaxis()
-    ax.spines[["top", "right"]].set_visible(False)
+    _name_rows(ax, range(len(chosen)), [names[k] for k in chosen])
     if len(values) == 2:
         ax.axvline(0, color="grey", lw=0.8)
         ax.set_xlabel(f"share if {covariate} is {second}, minus if {first}", parse_math=False)
@@ -516,13 +519,11 @@ def plot_words_by_group(
         ax.axvline(0, color="0.7", lw=1, zorder=0)
         ax.hlines(lines, group.low, group.high, color="C0", lw=1)
         ax.plot(group.log_odds, lines, "o", ms=4, color="C0")
-        ax.set_yticks(lines, group.words, parse_math=False)
-        ax.invert_yaxis()
+        _name_rows(ax, lines, group.words)
         ax.set_xlim(low - margin, high + margin)
         ax.set_title(group.name, fontsize="medium", parse_math=False)
         if number >= len(drawn) - n_columns:  # the lowest Axes of the column
             ax.set_xlabel("log-odds against other groups")
-        ax.spines[["top", "right"]].set_visible(False)
     return axes
 
 
@@ -649,12 +650,10 @@ def plot_words_over_time(
         ax.annotate(
             text, xy=end, xytext=(6, 0), textcoords="offset points", va="center", size="small"
         )
-    ax.set_yticks(heights, [pictures.shorten(word, 30) for word in table["word"]], parse_math=False)
-    ax.invert_yaxis()
+    _name_rows(ax, heights, [pictures.shorten(word, 30) for word in table["word"]])
     ax.margins(x=0.2)  # for the texts
     ax.set_xlim(0)
     ax.set_xlabel("share of the words of the topic")
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 

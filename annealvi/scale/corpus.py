@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import getitem
+from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.utils.validation import check_non_negative
 
 from annealvi.checks import least_positive
@@ -46,11 +46,11 @@ class Piece(NamedTuple):
     stop: int
 
 
-def load(source: Any, name: str) -> sparse.csr_matrix:
+def load(source: Any, name: str) -> csr_matrix:
     """Return a partition, a sparse matrix or the path of a corpus on disk, as a CSR matrix."""
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str | PathLike):
         source = open_corpus(source)
-    if not sparse.issparse(source):
+    if not issparse(source):
         raise TypeError(
             f"{name} must be a sparse matrix, or the path of a corpus on disk. Got "
             f"{type(source).__name__}. Convert it with scipy.sparse.csr_matrix."
@@ -62,7 +62,7 @@ def load(source: Any, name: str) -> sparse.csr_matrix:
     return X
 
 
-def properties_of(X: sparse.csr_matrix) -> PartitionProperties:
+def properties_of(X: csr_matrix) -> PartitionProperties:
     """Compute the properties of a partition."""
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
@@ -78,20 +78,20 @@ def properties_of(X: sparse.csr_matrix) -> PartitionProperties:
     )
 
 
-def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
+def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: csr_matrix) -> Any:
     """Join pieces (consecutive documents of a partition) in one matrix of `dtype`, called a shard.
 
     If there is only one piece and its partition has this dtype, the shard is a view, not a copy.
     """
     blocks = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
-    shard = blocks[0] if len(blocks) == 1 else sparse.vstack(blocks, format="csr")
+    shard = blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
     if shard.dtype != dtype:
         shard = csr_of(shard.data.astype(dtype), shard.indices, shard.indptr, shard.shape)
     shard.has_canonical_format = True  # as in the partitions; SciPy would check it again
     return shard
 
 
-def view(X: sparse.csr_matrix, start: int, stop: int) -> sparse.csr_matrix:
+def view(X: csr_matrix, start: int, stop: int) -> csr_matrix:
     """Return consecutive rows of a CSR matrix without copying their entries."""
     ends = X.indptr[start : stop + 1]
     entries = slice(int(ends[0]), int(ends[-1]))
@@ -266,7 +266,7 @@ class ShardedCorpus(Elsewhere):
             if self._engine.is_lost(handle):
                 self._shards[number] = self._shard(self.pieces[number])
 
-    def __getitem__(self, rows: Any) -> sparse.csr_matrix:
+    def __getitem__(self, rows: Any) -> csr_matrix:
         """Return the documents of a slice or of an array of numbers, in the same order."""
         if isinstance(rows, slice):
             rows = np.arange(self.shape[0], dtype=np.int64)[rows]
@@ -286,8 +286,8 @@ class ShardedCorpus(Elsewhere):
             ]
 
         if not len(rows):
-            return sparse.csr_matrix((0, self.shape[1]), dtype=self.dtype)
-        documents = sparse.vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
+            return csr_matrix((0, self.shape[1]), dtype=self.dtype)
+        documents = vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
         # the inverse permutation of `ascending_order`
         original_order = np.empty_like(ascending_order)
         original_order[ascending_order] = np.arange(len(original_order), dtype=np.int64)
@@ -340,7 +340,7 @@ def sum_of_shards(
     task: Callable[..., T],
     merged: Callable[[T, T], T],
     lent_engine: Callable[[int], Any],
-    shards: Sequence[sparse.csr_matrix],
+    shards: Sequence[csr_matrix],
     first_leaf: int,
     n_leaves: int,
     n_threads: int,

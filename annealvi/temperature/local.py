@@ -13,7 +13,7 @@ from scipy.special import roots_jacobi
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import gemm, special
-from annealvi.checks import COUNT, Interval, check_numbers, checked
+from annealvi.checks import COUNT, TINY, Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
@@ -45,25 +45,25 @@ class DocumentRule:
     quadrature, and `interpolation`, of shape (inverses, nodes), maps log C_d to them.
     """
 
-    inverses: NDArray[np.float64]
-    log_prior: NDArray[np.float64]
+    inverses: NDArray
+    log_prior: NDArray
     #: How often a local step alternates between topics and temperature of a document.
     rounds: int
     #: log C per unit (word), which then replaces log C of each document.
-    corpus: NDArray[np.float64] | None = None
+    corpus: NDArray | None = None
     #: The geometric mean to which 1/T of the documents are rescaled; None does not rescale.
     level: float | None = None
     #: The least 1/T of a document after rescaling.
     floor: float = 0.02
-    nodes: NDArray[np.float64] | None = None
-    interpolation: NDArray[np.float64] | None = None
+    nodes: NDArray | None = None
+    interpolation: NDArray | None = None
 
     def __call__(
         self,
-        energy: NDArray[np.float64],
-        n_units: NDArray[np.float64],
-        log_partition: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        energy: NDArray,
+        n_units: NDArray,
+        log_partition: NDArray,
+    ) -> NDArray:
         """Compute 1/T of each document from its energy L_d, its number of words and log C_d."""
         log_c = log_partition
         if self.corpus is not None:
@@ -169,9 +169,7 @@ class LocalVariational(Learned):
     """
 
     per_document = True
-    SCHEMA = Schema(
-        **LEARNED, _log_prior=Array(("M",)), _level=Number(np.finfo(np.float64).tiny, 1.0)
-    )
+    SCHEMA = Schema(**LEARNED, _log_prior=Array(("M",)), _level=Number(TINY, 1.0))
     _parameter_constraints: ClassVar[dict] = {
         "grid": [Interval(Integral, 2, None, closed="left")],
         "prior": [None, "array-like"],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
-from annealvi.checks import Interval
+from annealvi.checks import TINY, Interval
 from annealvi.files.schema import Integer, Number, Schema, damaged
 from annealvi.model import UNTEMPERED, BinaryFactors, FactorLimits, LocalStep, Tempering
 from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
@@ -19,7 +19,6 @@ from annealvi.proximity.statistics import kl_limits
 from annealvi.temperature.base import Temperature, whole_steps
 
 LEAST = 1e-30  # the least 1/T, so that float32 can represent it
-TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 
 
 @dataclass(eq=False, repr=False)
@@ -177,16 +176,17 @@ class Proximity(Temperature):
         if not self.settled(self._step):
             self._average.update(self._statistic())
 
-    def _centre(self) -> NDArray[np.float64]:
+    def _centre(self) -> NDArray:
         """For each factor, the logit at which the statistic has its extreme value."""
         logit = np.asarray(self._model.prior_logit(), dtype=np.float64)
         return logit if self.statistic == "kl" else np.zeros_like(logit)
 
-    def _statistic(self) -> NDArray[np.float64]:
+    def _statistic(self) -> NDArray:
         """KL of each factor from the centre; for centre 0, it is log 2 minus the entropy."""
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         centre = self._centre()[:, None]
         one_minus_nu = 1.0 - nu
+        # the maximum is taken so that 0 log 0 is 0
         value = nu * special.log(np.maximum(nu, TINY)) + one_minus_nu * special.log(
             np.maximum(one_minus_nu, TINY)
         )

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, as_array, check_numbers, checked
+from annealvi.checks import TINY, Interval, as_array, check_numbers, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema, damaged
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
@@ -36,10 +36,10 @@ class Learned(Temperature):
     damping: float | None
     energy_average: float
     final_fraction: float
-    _inverses: NDArray[np.float64]
-    _log_prior: NDArray[np.float64]
+    _inverses: NDArray
+    _log_prior: NDArray
     #: log C of one unit (a word or a datum) over the prior, if the model computes it.
-    _log_c_unit: NDArray[np.float64] | None
+    _log_c_unit: NDArray | None
     _step = 0
     _n_learning_steps = math.inf
 
@@ -64,7 +64,7 @@ class Learned(Temperature):
             damping = -math.expm1(-DEFAULT_RELAXATION / n_planned)
         self._damping = damping
         #: Estimated sums over all data, averaged over minibatches; empty before the first step.
-        self._totals: NDArray[np.float64] = np.empty(0)
+        self._totals: NDArray = np.empty(0)
         self._set_grid()
         self.attach(model)
 
@@ -94,14 +94,14 @@ class Learned(Temperature):
             raise damaged(f"{place}._totals", f"{n_totals} numbers", self._totals)
 
 
-def geometric_grid(t_max: float, size: int) -> NDArray[np.float64]:
+def geometric_grid(t_max: float, size: int) -> NDArray:
     """Temperatures from 1 to t_max with evenly spaced logarithms."""
     grid = special.exp(np.linspace(0.0, math.log(t_max), size))
     grid[-1] = t_max  # exp may round
     return grid
 
 
-def log_weights(prior: ArrayLike | None, size: int) -> NDArray[np.float64]:
+def log_weights(prior: ArrayLike | None, size: int) -> NDArray:
     """The logarithm of a normalised prior over a grid.  None means a uniform prior."""
     log_prior = special.log(np.ones(size) if prior is None else np.asarray(prior, dtype=np.float64))
     return log_prior - special.log_sum_exp(log_prior)
@@ -194,7 +194,7 @@ class Variational(Learned):
         **LEARNED,
         posterior_=Array(("M",)),
         _path=Array((None, "M"), np.float32),
-        _b=Number(np.finfo(np.float64).tiny, 1.0 + 1e-9),  # rounding may make b larger than 1
+        _b=Number(TINY, 1.0 + 1e-9),  # rounding may make b larger than 1
         _falls=Flag(),  # whether T may only fall
         _log_c_unit=Optional(Array(("M",))),
     )
@@ -282,7 +282,7 @@ class Variational(Learned):
         if not isinstance(self.partition, str | LogPartition):
             check_numbers(self.partition, "partition", (size,))
 
-    def _grid(self) -> NDArray[np.float64]:
+    def _grid(self) -> NDArray:
         """The grid of temperatures 1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
             return geometric_grid(float(self.t_max), int(self.grid))
@@ -423,9 +423,7 @@ class Variational(Learned):
         """q(y) after each step in which T was learned, of shape (n_steps, M)."""
         return np.array(self._path, dtype=np.float32).reshape(-1, len(self.posterior_))
 
-    def tempered_energy(
-        self, energy: float, log_partition: NDArray[np.float64] | None = None
-    ) -> float:
+    def tempered_energy(self, energy: float, log_partition: NDArray | None = None) -> float:
         """Compute E_q(y)[b_m L - log C(T_m)] - KL(q(y) || pi), the first terms of Eq. 5.
 
         Parameters
@@ -443,7 +441,7 @@ class Variational(Learned):
         """The last temperature before the final steps at T = 1; 1 if T was never learned."""
         return Tempering(min(1.0, self._b)) if self._path else UNTEMPERED
 
-    def _current_log_c(self) -> NDArray[np.float64]:
+    def _current_log_c(self) -> NDArray:
         """log C(T_m) of all data."""
         if self._log_c is not None:
             return self._log_c
@@ -457,7 +455,7 @@ class Variational(Learned):
             )
         return log_c
 
-    def _scores(self, energy: float, log_c: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, energy: float, log_c: NDArray) -> NDArray:
         """log pi_m + b_m L - log C(T_m), the unnormalised log q(y = m), up to a constant."""
         # relative to T = 1, where a normaliser at the current q may differ from 1
         return self._log_prior + self._inverses * energy - (log_c - log_c[0])

@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
-from annealvi.checks import COUNT, Interval, validated
+from annealvi.checks import COUNT, TINY, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
+from annealvi.matrices import summed
 from annealvi.metrics.held_out import word_probabilities
 from annealvi.topics.choice import unwatched
 from annealvi.topics.contrasts import expected_counts
@@ -162,7 +163,7 @@ def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> M
     described = source.describe(source.read(documents, "documents"), refits=None)
     # the expected counts of words that belong to the topic, in documents with at least one of them
     words = expected_counts(source.topics, described, k)
-    words = words[np.asarray(words.sum(axis=1)).ravel() >= 1.0]
+    words = words[summed(words, axis=1) >= 1.0]
     if words.shape[0] < n:
         raise BadParameter(
             "documents",
@@ -181,15 +182,13 @@ def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> M
     return split
 
 
-def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLDA:
+def _fitted(lda: TemperedLDA, X: csr_matrix, n_topics: int) -> TemperedLDA:
     """Fit another model with the parameters of a model, but with its own topics and priors."""
     fit = unwatched(lda, n_components=n_topics)
     return fit.set_params(init="auto", doc_topic_prior=None, topic_word_prior=None).fit(X)
 
 
-def _gains(
-    topics: Topics, documents: DescribedDocuments, candidates: NDArray
-) -> NDArray[np.float64]:
+def _gains(topics: Topics, documents: DescribedDocuments, candidates: NDArray) -> NDArray:
     """Return the log-likelihood that documents gain by mixing in each of the candidates.
 
     Half of the words of a document then come from the candidate; losses count as 0.
@@ -200,7 +199,7 @@ def _gains(
     p = word_probabilities(
         X, documents.shares, topics=topics.components.T.__getitem__, sums=np.ones(K)
     )
-    ratio = 0.5 / np.maximum(p, np.finfo(np.float64).tiny)
+    ratio = 0.5 / np.maximum(p, TINY)
     # the document of each entry
     rows = np.repeat(np.arange(X.shape[0], dtype=np.intp), np.diff(X.indptr))
     gains = []

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -30,7 +30,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import resolve, words_per_entry
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import document_completion, split_tokens
 from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
 from annealvi.topics.source import lda_in, takes_texts
@@ -46,7 +46,7 @@ from annealvi.topics.vectorizer import (
     with_stop_words,
 )
 
-Measures = Mapping[str, NDArray[np.float64]]
+Measures = Mapping[str, NDArray]
 #: The measures with a value for each run.  Stability has a value for each pair of runs.
 MEASURES = ("held_out_log_likelihood", "gain", "coherence", "diversity", "quality")
 STABILITY = "stability"
@@ -152,7 +152,7 @@ CHOICE = Schema(
 )
 
 
-def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def spread_of(values: NDArray) -> NDArray:
     """Return standard deviations over runs, or NaN if there is a single run."""
     if values.shape[1] < 2:
         return np.full(len(values), np.nan)
@@ -185,7 +185,7 @@ SMOOTHING = 0.1
     max_documents=[None, Interval(Integral, 2, None, closed="left")],
     random_state=["random_state"],
     n_jobs=[None, Integral],
-    checkpoints=[None, str, os.PathLike],
+    checkpoints=[None, str, PathLike],
     verbose=["verbose"],
 )
 def choose_n_topics(
@@ -198,7 +198,7 @@ def choose_n_topics(
     model: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
-    checkpoints: str | os.PathLike | None = None,
+    checkpoints: str | PathLike | None = None,
     verbose: int = 0,
 ) -> Choice:
     """Compare fits with several numbers of topics, and recommend one of these numbers.
@@ -282,7 +282,7 @@ def choose_n_topics(
     if not sizes:
         raise BadParameter("n_topics", "a list of one or more ints", n_topics)
     rng = check_random_state(random_state)
-    X = X[np.asarray(X.sum(axis=1)).ravel() > 0]  # documents with words
+    X = X[summed(X, axis=1) > 0]  # documents with words
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
@@ -341,7 +341,7 @@ def choose_n_topics(
     )
 
 
-def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: int) -> str:
+def estimate(lda: TemperedLDA, X: csr_matrix, sizes: list[int], n_runs: int) -> str:
     """Estimate the time and memory of a comparison, from the time of passes over few documents.
 
     The parameters of `lda` are used in all fits, and `sizes` are the numbers of topics.
@@ -377,8 +377,8 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
 
 def _fitted(
     fit: TemperedLDA,
-    train: sparse.csr_matrix,
-    test: sparse.csr_matrix,
+    train: csr_matrix,
+    test: csr_matrix,
     seed: int,
     without_topics: float,
     path: Path | None,
@@ -409,7 +409,7 @@ def _fitted(
     return measures, np.array(topics)
 
 
-def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
+def choose_for(X: csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
     """Choose a number of at least `least` topics with few fits, for ``TopicModel("auto")``."""
     # enough documents for each topic, and no more topics than words
     maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
@@ -437,7 +437,7 @@ def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
     return {"choice_": replace(choice, topics=None), "topic_similarity_": similarity}
 
 
-def _counted(documents: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
+def _counted(documents: Any, model: Any) -> tuple[csr_matrix, TemperedLDA]:
     """Return word counts, and the TemperedLDA whose parameters are used."""
     lda = model
     vectorizer = None
@@ -460,9 +460,9 @@ def _counted(documents: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA
     return counts, lda
 
 
-def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int) -> float:
+def _without_topics(train: csr_matrix, test: csr_matrix, seed: int) -> float:
     """Return the held-out log-likelihood per word if words are predicted by their frequencies."""
-    counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
+    counts = summed(train, axis=0, dtype=np.float64) + SMOOTHING
     # the same words as `document_completion` hides with this seed
     _, hidden = split_tokens(test, random_state=seed)
     if not hidden.nnz:  # half of the words of a document are predicted from the other half
@@ -509,7 +509,7 @@ def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int
 RULES = {"quality": _by_quality, "held_out_log_likelihood": _by_likelihood}
 
 
-def _mean_and_spread(values: NDArray[np.float64]) -> str:
+def _mean_and_spread(values: NDArray) -> str:
     """Write the mean of a measure over runs, with the standard deviation if there are several."""
     mean = f"{values.mean():.3f}"
     if len(values) < 2:

@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse, stats
+from scipy import stats
+from scipy.sparse import csr_matrix
 
 from annealvi._optional import import_optional
+from annealvi.checks import TINY
 from annealvi.exceptions import BadParameter
+from annealvi.matrices import summed
 from annealvi.metrics.held_out import word_probabilities
 from annealvi.topics.described import DescribedDocuments, Topics
 from annealvi.topics.shares import read_groups, read_periods
@@ -24,8 +27,8 @@ LEVEL = 0.05
 #: A change is considered if the documents before it, and those after it, have as many words of the
 #: topic as this number of documents of equal lengths: variances from fewer are uncertain.
 LEAST_DOCUMENTS = 50.0
-#: Lower limits of divisors that could be 0: of sums, and of the share of other words in a topic.
-_TINY, _LEAST_OTHERS = np.finfo(np.float64).tiny, 1e-9
+#: The lower limit of the share of other words in a topic, which is a divisor.
+_LEAST_OTHERS = 1e-9
 
 
 class _Sums(NamedTuple):
@@ -38,12 +41,12 @@ class _Sums(NamedTuple):
     length_squares: float  # m²
 
     @classmethod
-    def of(cls, X: sparse.csr_matrix) -> _Sums:
+    def of(cls, X: csr_matrix) -> _Sums:
         """Sum over the rows of X, which contain the counts c of documents."""
-        lengths = np.asarray(X.sum(axis=1)).ravel()  # m of each document
+        lengths = summed(X, axis=1)  # m of each document
         return cls(
-            counts=np.asarray(X.sum(axis=0)).ravel(),
-            squares=np.asarray(X.multiply(X).sum(axis=0)).ravel(),
+            counts=summed(X, axis=0),
+            squares=summed(X.multiply(X), axis=0),
             products=X.T @ lengths,
             length=lengths.sum(),
             length_squares=lengths @ lengths,
@@ -66,7 +69,7 @@ class _Sums(NamedTuple):
         total = self.length + prior.sum()
         # counts of all other words, as a divisor not 0
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
-        p = np.minimum(y / max(self.length, _TINY), 1.0)  # rounding errors, if there are no words
+        p = np.minimum(y / max(self.length, TINY), 1.0)  # rounding errors, if there are no words
         # the sum of (c - p m)^2 over documents, multiplied out
         residuals = self.squares[words] - 2 * p * self.products[words] + p**2 * self.length_squares
         variance = (np.maximum(residuals, 0.0) + prior) * (total / (counts * others)) ** 2
@@ -88,12 +91,12 @@ class _Sums(NamedTuple):
             "low": difference - WIDTH * std_error,  # of a 95% interval
             "high": difference + WIDTH * std_error,
             "count": self.counts[words],
-            "share": self.counts[words] / max(self.length, _TINY),
-            "others": rest.counts[words] / max(rest.length, _TINY),
+            "share": self.counts[words] / max(self.length, TINY),
+            "others": rest.counts[words] / max(rest.length, TINY),
         }
 
 
-def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sparse.csr_matrix:
+def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> csr_matrix:
     """Return the expected number of times that each word in each document is from topic k."""
     X = documents.counts
     components = topics.components
@@ -105,8 +108,8 @@ def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sp
         sums=np.ones(len(components)),
     )
     of_topic = np.repeat(documents.shares[:, k], np.diff(X.indptr)) * components[k, X.indices]
-    counts = X.data * of_topic / np.maximum(p, _TINY)  # p(k | w, d) by Bayes' rule
-    return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
+    counts = X.data * of_topic / np.maximum(p, TINY)  # p(k | w, d) by Bayes' rule
+    return csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
 def words_by_group(
@@ -129,7 +132,7 @@ def words_by_group(
     all_sums = _Sums.of(X[np.concatenate(list(rows.values()))])
     used = np.flatnonzero(all_sums.counts)  # the columns of words that occur in the topic
     # `prior` in total, divided among words by their share of the topic
-    prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    prior_counts = (prior * all_sums.counts / max(all_sums.length, TINY))[used]
     tables = []
     for name, group_rows in rows.items():
         in_group = _Sums.of(X[group_rows])
@@ -163,7 +166,7 @@ def words_over_time(
         raise BadParameter("times", "times in at least two periods", "times in one period")
     all_sums = _Sums.of(X[period_of >= 0])
     used = np.flatnonzero(all_sums.counts)
-    prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    prior_counts = (prior * all_sums.counts / max(all_sums.length, TINY))[used]
     # documents that each side of a change needs
     n_needed = min(LEAST_DOCUMENTS, _documents(all_sums.length, all_sums.length_squares) / 4)
     tables = []  # of all words for each possible change
@@ -199,4 +202,4 @@ def words_over_time(
 
 def _documents(counts: Any, squares: Any) -> Any:
     """Return the number of documents of equal counts that have these sums of counts and squares."""
-    return counts**2 / np.maximum(squares, _TINY)
+    return counts**2 / np.maximum(squares, TINY)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi.metrics.topics import RELEVANCE
 from annealvi.topics.forms import families_of, fold
@@ -48,7 +48,7 @@ class Topics:
         top_words = [self.top(k) for k in range(len(self.sizes))]
         self.labels = Labels(labels_of(top_words, self.named), keep_labels)
 
-    def folded(self, k: int) -> NDArray[np.float64]:
+    def folded(self, k: int) -> NDArray:
         """Return p(w | k), where the most probable form of a word has those of all its forms."""
         return fold(self.components[k], self.families)
 
@@ -65,7 +65,7 @@ class Topics:
 class DescribedDocuments:
     """Documents, and the shares of topics in them; TopicSummary documents the attributes."""
 
-    counts: sparse.csr_matrix
+    counts: csr_matrix
     shares: NDArray
     document_topics: NDArray
     lengths: NDArray

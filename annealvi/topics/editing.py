@@ -14,7 +14,7 @@ from annealvi.checks import COUNT, as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_learned
-from annealvi.matrices import check_words
+from annealvi.matrices import check_words, summed
 from annealvi.models.lda.merging import groups_of
 from annealvi.topics.source import counts_of, lda_of, number_of_topics, with_topics
 from annealvi.topics.vectorizer import different_ints, is_list
@@ -196,7 +196,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
     sizes = components.sum(axis=1)
     if documents is not None:
         counts = check_words(lda, counts_of(model, documents, "documents"), "reduce_topics")
-        tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
+        tokens = summed(counts, axis=1, dtype=np.float64)
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
             raise BadParameter(

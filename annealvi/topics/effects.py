@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse, stats
+from scipy import stats
 from scipy.linalg import solve_triangular
+from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 
 from annealvi._optional import import_optional
@@ -38,6 +39,8 @@ MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", ".", "-")
 THOUSANDS = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 #: Columns of tables of effects; covariates must have other names.
 _COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again"}
+#: What stands before the name of a covariate that a formula treats as a category.
+CATEGORY = r"\bC\(\s*"
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
 
 
@@ -447,9 +450,9 @@ def numbers_in(column: Any, pandas: Any) -> tuple[Any, bool]:
     return numbers.reindex(column.index), is_odd  # NaN for missing values
 
 
-def _in_formula(name: str, formula: str) -> bool:
-    """Whether a formula contains the name of a column as a whole word."""
-    return bool(re.search(rf"(?<![\w.]){re.escape(str(name))}(?![\w.])", formula))
+def _in_formula(name: str, formula: str, before: str = "") -> Any:
+    """Find the name of a column as a whole word in a formula, after the pattern `before`."""
+    return re.search(rf"{before}(?<![\w.]){re.escape(str(name))}(?![\w.])", formula)
 
 
 def _warn_of_numbers(formula: str, frame: Any) -> None:
@@ -457,7 +460,7 @@ def _warn_of_numbers(formula: str, frame: Any) -> None:
     pandas = import_optional("pandas", "An effect")
     for name in frame:
         column = frame[name]
-        as_category = re.search(rf"\bC\(\s*{re.escape(str(name))}\b", formula)
+        as_category = _in_formula(name, formula, before=CATEGORY)
         if column.dtype.kind != "O" or as_category or not _in_formula(name, formula):
             continue
         known = column.dropna()
@@ -476,12 +479,10 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
     """Convert columns of dates in a formula to numbers of years, or to texts within C()."""
     columns = {}
     for name in frame:
-        # the name as a whole word
-        pattern = rf"(?<![\w.]){re.escape(str(name))}(?![\w.])"
-        if not re.search(pattern, formula) or not are_dates(frame[name]):
+        if not _in_formula(name, formula) or not are_dates(frame[name]):
             continue
         times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
-        if re.search(rf"\bC\(\s*{pattern}", formula):
+        if _in_formula(name, formula, before=CATEGORY):
             column = times.dt.strftime("%Y-%m-%d").astype(object)
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
@@ -578,7 +579,7 @@ def _pooled(
         if n_clusters < 2:
             raise BadParameter("clusters", "at least two clusters of documents", n_clusters)
         # (n_clusters, n): products with it are sums over the documents of each cluster
-        membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n, dtype=np.int64))))
+        membership = csr_matrix((np.ones(n), (numbers, np.arange(n, dtype=np.int64))))
         # for few clusters, as in other software
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0

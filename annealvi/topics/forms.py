@@ -41,7 +41,7 @@ def families_of(words: Iterable[str]) -> NDArray[np.intp]:
     return np.unique([stem(word) for word in words], return_inverse=True)[1]
 
 
-def fold(topic: NDArray[np.float64], families: NDArray[np.intp]) -> NDArray[np.float64]:
+def fold(topic: NDArray, families: NDArray[np.intp]) -> NDArray:
     """Add the probabilities of the forms of each word to that of its most probable form."""
     order = np.argsort(-topic, kind="stable")
     # return_index gives the first, most probable word of each family, in the order of families

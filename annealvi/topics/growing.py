@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 
 from annealvi.topics.markup import markup_in
@@ -46,7 +46,7 @@ def candidates_of_fit(vocabulary: Vocabulary) -> dict[str, int]:
 
 def next_block(
     vectorizer: Any, vocabulary: Vocabulary, candidates: dict[str, int], texts: list[str]
-) -> tuple[Any, Vocabulary, dict[str, int], sparse.csr_matrix]:
+) -> tuple[Any, Vocabulary, dict[str, int], csr_matrix]:
     """Count a block of texts; return the new vectorizer, vocabulary, candidates and counts."""
     words = _words_of(vectorizer, texts)  # of each text
     known = vectorizer.vocabulary_
@@ -70,7 +70,7 @@ def next_block(
     for word in new:
         del candidates[word]
     # texts are words already, so the analyzer of this copy only makes lists of them
-    X = sparse.csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
+    X = csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
     # mean number of counted words in a text; here the sum over all texts
     n_counted = None if vocabulary.n_counted is None else vocabulary.n_counted * n_before + X.sum()
     # how many items of each kind of markup were removed

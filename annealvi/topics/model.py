@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from numbers import Integral, Real
 from operator import attrgetter
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -115,21 +115,21 @@ OF_BEFORE = ("choice_", "_candidates", *OF_TOPICS)
 DEFAULTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
-def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
+def _counts(vectorizer: Any, texts: Any) -> csr_matrix:
     """Count the words of texts with a fitted vectorizer."""
     texts = check_texts(texts)
     with naming_text(vectorizer, texts):
-        return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, texts)))
+        return csr_matrix(vectorizer.transform(readable(vectorizer, texts)))
 
 
-def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
+def _known_counts(vectorizer: Any, texts: Any, what: str) -> csr_matrix:
     """Count the words of texts; warn about texts without words, whose result is `what`."""
     X = _counts(vectorizer, texts)
     warn_of_empty(X, f"The result for these texts is {what}, which does not depend on the texts.")
     return X
 
 
-def _clusters_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
+def _clusters_of(lda: TemperedLDA, X: csr_matrix) -> TemperedMultinomialMixture:
     """Fit a mixture with a cluster of documents for each topic, initialised with the topics."""
     K = number_of_topics(lda)
     mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
@@ -303,7 +303,7 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self, documents: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
+        self, documents: Iterable[str], y: Any = None, *, resume: str | PathLike | None = None
     ) -> Self:
         """Learn the vocabulary and the topics of texts.
 
@@ -343,7 +343,7 @@ class TopicModel(
         words: Iterable[str] | None = None,
         *,
         layer: str | None = None,
-        resume: str | os.PathLike | None = None,
+        resume: str | PathLike | None = None,
     ) -> Self:
         """Learn topics from word counts, or from counts of genes or genomic regions in cells.
 
@@ -682,7 +682,7 @@ class TopicModel(
         return lda.score(_known_counts(vectorizer, documents, "a score of 0"))
 
     @checked
-    def counts(self, documents: Iterable[str]) -> sparse.csr_matrix:
+    def counts(self, documents: Iterable[str]) -> csr_matrix:
         """Count the words of texts.
 
         Parameters
@@ -947,7 +947,7 @@ class TopicModel(
 
     def _fit(
         self, documents: Any, y: Any, resume: Any = None, words: NDArray | None = None
-    ) -> tuple[TemperedLDA, sparse.csr_matrix]:
+    ) -> tuple[TemperedLDA, csr_matrix]:
         """Fit the model to texts, or to counts of `words`; return the topics and the counts."""
         with writing(self):  # one thread at a time
             if words is None:
@@ -976,7 +976,7 @@ class TopicModel(
 
     def _begin(
         self, documents: Any, words: NDArray | None = None, *, stream: bool = False
-    ) -> tuple[dict[str, Any], sparse.csr_matrix]:
+    ) -> tuple[dict[str, Any], csr_matrix]:
         """Return the attributes that a fit sets, with `lda_` not fitted yet, and the word counts.
 
         `documents` are texts if `words` is None, and counts of `words` otherwise.

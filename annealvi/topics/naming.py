@@ -48,7 +48,7 @@ def read_answer(answer: str) -> dict[int, str]:
     end = answer.rfind("}")
     try:
         # without an object labels is None, and the next line raises AttributeError
-        labels = json.loads(answer[start : end + 1]) if start >= 0 else None
+        labels: Any = json.loads(answer[start : end + 1]) if start >= 0 else None
         return {int(topic): label for topic, label in labels.items()}
     except (ValueError, AttributeError) as error:
         raise BadParameter(

@@ -17,6 +17,7 @@ from annealvi.checks import checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
 from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.languages import languages_in
 
 #: A column with texts longer than the first number has lines of the given width in LaTeX.
 _LONG = 40
@@ -278,9 +279,13 @@ def _stop_list(stop_words: Any) -> str:
     """Name a list of stop words."""
     if not isinstance(stop_words, str):
         return "a list that was passed"
-    if stop_words == "english":
-        return "the English list of scikit-learn, without words such as system and interest"
-    return f"the {stop_words.title()} list of the Python package stop-words"
+    lists = [
+        "the English list of scikit-learn, without words such as system and interest"
+        if language == "english"
+        else f"the {language.title()} list of the Python package stop-words"
+        for language in languages_in(stop_words) or ()
+    ]
+    return _joined(lists)
 
 
 def _prior(whose: str, prior: Any, setting: Any) -> str:

@@ -23,7 +23,7 @@ LEAST_NPMI, LEAST_COUNT = 0.5, 10
 
 
 def find_phrases(
-    texts: Callable[[], Iterable[list[str]]], stop_words: Collection[str], min_df: int, max_df: int
+    texts: Callable[[], Iterable[list[str]]], stop_words: frozenset[str], min_df: int, max_df: int
 ) -> set[str]:
     """Return the phrases that occur in `min_df` to `max_df` texts and contain no stop word.
 

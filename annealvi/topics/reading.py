@@ -44,10 +44,10 @@ class TopicDocument:
     title: str | None
     text: str | None
     labels: list[str]
-    shares: NDArray[np.float64]
+    shares: NDArray
     words: NDArray
-    counts: NDArray[np.float64]
-    responsibilities: NDArray[np.float64]
+    counts: NDArray
+    responsibilities: NDArray
 
     def __repr__(self) -> str:
         return f"<TopicDocument {self.number} with {self.counts.sum():.0f} words>"

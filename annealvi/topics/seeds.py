@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 
 from annealvi.checks import as_array
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_open
+from annealvi.matrices import summed
 from annealvi.metrics.held_out import usual_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 from annealvi.topics.vectorizer import is_list
@@ -55,7 +56,7 @@ def plant_seeds(
     lda: TemperedLDA,
     seed_words: Mapping[str, list[str]],
     words: NDArray,
-    X: sparse.csr_matrix,
+    X: csr_matrix,
     n_each: float = 1.0,
 ) -> None:
     """Set the prior and the initial topics of a TemperedLDA for seed words.
@@ -77,11 +78,11 @@ def plant_seeds(
 def seeded_prior(
     seed_words: Mapping[str, list[str]],
     columns: Mapping[str, int],
-    X: sparse.csr_matrix,
+    X: csr_matrix,
     prior: Any,
     n_topics: int,
     n_each: float = 1.0,
-) -> NDArray[np.float64]:
+) -> NDArray:
     """Compute the prior of words in topics, where topic k has the k-th list of seed words.
 
     The prior of a seed word in its topic is increased by half the number of its occurrences in the
@@ -121,10 +122,10 @@ def seeded_prior(
 def seeded_start(
     seed_words: Mapping[str, list[str]],
     columns: Mapping[str, int],
-    X: sparse.csr_matrix,
+    X: csr_matrix,
     n_topics: int,
     random_state: Any,
-) -> NDArray[np.float64]:
+) -> NDArray:
     """Compute the initial topics of a fit, each from the word counts of a few documents.
 
     For a topic with seed words, the documents are short and contain as many of its seed words as
@@ -133,17 +134,17 @@ def seeded_start(
     """
     # float32, which represents these small counts, so that `init` has no influence on `dtype`
     start = np.ones((n_topics, X.shape[1]), np.float32)
-    X = sparse.csr_matrix(X, dtype=np.float64)
+    X = csr_matrix(X, dtype=np.float64)
     # writes the topics without seed words, which come last, into this slice
     topics_of_spread_documents(X, check_random_state(random_state), start[len(seed_words) :])
     # documents with the most seed words come first, and among these the shortest documents
-    lengths = np.asarray(X.sum(axis=1)).ravel()
-    occurs = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)  # 0 or 1
+    lengths = summed(X, axis=1)
+    occurs = csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)  # 0 or 1
     for topic, words in enumerate(seed_words.values()):
         seed_columns = sorted({columns[word] for word in words if word in columns})
         # the number of different seed words in each document
-        n_seed_words = np.asarray(occurs[:, seed_columns].sum(axis=1)).ravel()
+        n_seed_words = summed(occurs[:, seed_columns], axis=1)
         rows = np.lexsort((lengths, -n_seed_words))[:SEED_DOCUMENTS]  # the last key comes first
         rows = rows[n_seed_words[rows] > 0]
-        start[topic] += SEED_WEIGHT * np.asarray(X[rows].sum(axis=0)).ravel()
+        start[topic] += SEED_WEIGHT * summed(X[rows], axis=0)
     return start

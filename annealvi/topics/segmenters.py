@@ -30,18 +30,16 @@ def _words(text: str, *, split: Callable[[str], list[str]]) -> list[str]:
 
 
 @cache
-def _jieba() -> Any:
-    """Return a segmenter whose dictionary is in memory, not in jieba's file of all users."""
+def _chinese() -> Callable[[str], list[str]]:
+    """Return a function that splits a Chinese sentence.
+
+    Its dictionary is in memory, not in jieba's file of all users.
+    """
     tokenizer = import_optional("jieba", "language='zh'").Tokenizer()
     # what its own initialisation does, without the file
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
-    return tokenizer
-
-
-def _chinese() -> Callable[[str], list[str]]:
-    """Return a function that splits a Chinese sentence."""
-    return _jieba().lcut
+    return tokenizer.lcut
 
 
 @cache
@@ -77,4 +75,8 @@ def _thai() -> Callable[[str], list[str]]:
     return partial(tokenize, engine="newmm", keep_whitespace=False)
 
 
-LANGUAGES_WITHOUT_SPACES = {"zh": _chinese, "ja": _japanese, "th": _thai}
+LANGUAGES_WITHOUT_SPACES: dict[str, Callable[[], Any]] = {
+    "zh": _chinese,
+    "ja": _japanese,
+    "th": _thai,
+}

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix, hstack
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._kernels import special
 from annealvi.checks import check_counts, check_width
 from annealvi.exceptions import BadParameter, warn_user
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
 from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
 from annealvi.topics.described import DescribedDocuments, Topics
@@ -91,14 +91,14 @@ def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
     return model.with_lda(lda, seeds, labels)
 
 
-def in_columns(X: sparse.csr_matrix, words: Iterable[str], vocabulary: NDArray) -> Any:
+def in_columns(X: csr_matrix, words: Iterable[str], vocabulary: NDArray) -> Any:
     """Return counts with a column for each word of a vocabulary instead of `words`."""
     column_of = {word: column for column, word in enumerate(words)}
     columns = [column_of.get(word, -1) for word in vocabulary.tolist()]  # -1: the last column
     if columns == list(range(X.shape[1])):
         return X  # without a copy, because it may be larger than memory
     # the last, empty column is for words that do not occur in the documents
-    return sparse.hstack([X, sparse.csr_matrix((X.shape[0], 1))], format="csr")[:, columns]
+    return hstack([X, csr_matrix((X.shape[0], 1))], format="csr")[:, columns]
 
 
 #: Maximum difference between the sum of a document's shares and 1.
@@ -113,7 +113,7 @@ class CheckedDocuments(NamedTuple):
     #: Counts that are passed to the model's methods; a DataFrame keeps its column names.
     X: Any
     #: The same counts as a checked matrix.
-    counts: sparse.csr_matrix
+    counts: csr_matrix
     #: The texts, or None if the user passed counts.
     texts: list[str] | None
     #: The index of the documents, if the user passed a pandas Series or DataFrame.
@@ -270,7 +270,7 @@ class Source:
     def describe(self, documents: CheckedDocuments, refits: Any) -> DescribedDocuments:
         """Infer the shares of topics in documents, and the topic of each document."""
         shares = self.transform(documents.X)
-        lengths = np.asarray(documents.counts.sum(axis=1, dtype=np.float64)).ravel()
+        lengths = summed(documents.counts, axis=1, dtype=np.float64)
         # the prior of shares is a number, or one for each topic; not all other models have it
         prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
         return DescribedDocuments(

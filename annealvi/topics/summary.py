@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -346,7 +346,7 @@ class TopicSummary(DescribedDocuments):
         )
 
     @checked
-    def folded(self, topic: int | str) -> NDArray[np.float64]:
+    def folded(self, topic: int | str) -> NDArray:
         """Return p(w | k) with the forms of a word, such as printer and printers, added up.
 
         Parameters
@@ -556,8 +556,8 @@ class TopicSummary(DescribedDocuments):
             raise BadParameter("number", f"an int from 0 to {last}", number)
         return reading.document(self, int(number))
 
-    @validated(path=[str, os.PathLike], random_state=["random_state"])
-    def write_mallet_state(self, path: str | os.PathLike, *, random_state: Any = None) -> None:
+    @validated(path=[str, PathLike], random_state=["random_state"])
+    def write_mallet_state(self, path: str | PathLike, *, random_state: Any = None) -> None:
         """Write the topic of each word to a file in the format of MALLET's ``--output-state``.
 
         The topic of each occurrence of a word is drawn from the `responsibilities` of the document
@@ -1129,7 +1129,7 @@ class TopicSummary(DescribedDocuments):
 
     def write_report(
         self,
-        path: str | os.PathLike,
+        path: str | PathLike,
         *,
         title: str | None = None,
         times: ArrayLike | None = None,

@@ -31,7 +31,7 @@ def together(
     # all pairs of topics
     first, second = np.triu_indices(documents.shares.shape[1], k=1)
 
-    def transformed(shares: NDArray) -> NDArray[np.float64]:
+    def transformed(shares: NDArray) -> NDArray:
         """Return Fisher's transformation of the correlations, 0 for a topic of constant shares."""
         with np.errstate(invalid="ignore", divide="ignore"):
             correlations = np.nan_to_num(np.corrcoef(shares, rowvar=False)[first, second])

@@ -130,7 +130,7 @@ def few_documents(n_documents: int, n_topics: int) -> str:
     )
 
 
-def trust(topics: Topics, coherence: NDArray[np.float64], refits: Any, n_documents: int) -> Any:
+def trust(topics: Topics, coherence: NDArray, refits: Any, n_documents: int) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     unknown = np.full(len(coherence), np.nan)

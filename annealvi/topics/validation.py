@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from numbers import Real
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -412,7 +413,7 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
 
     `name` is its name in messages, and `needed` the columns that it must have.
     """
-    if isinstance(table, str | os.PathLike):
+    if isinstance(table, str | PathLike):
         table = _read_table(table, needed, pandas)
     if not isinstance(table, pandas.DataFrame):
         raise BadParameter(name, "a DataFrame or the path of a .csv file", type(table))
@@ -434,7 +435,7 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
     return table.set_index("question")
 
 
-def _read_table(path: str | os.PathLike, needed: Sequence[str], pandas: Any) -> Any:
+def _read_table(path: str | PathLike, needed: Sequence[str], pandas: Any) -> Any:
     """Read a table as programs for tables save it, with any of their separators and encodings."""
     content = Path(path).read_bytes()
     if content.startswith(WORKBOOK):

@@ -17,13 +17,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
+from annealvi.matrices import summed
 from annealvi.topics.languages import (
     LANGUAGES,
     SHORTEST_LIST,
@@ -102,7 +103,7 @@ def _items(texts: Any, name: str) -> Iterable:
         hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
     elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
         return texts  # an array of str: each row is a list of words
-    elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
+    elif issparse(texts) or getattr(texts, "ndim", 1) != 1:
         hint = "Pass word counts to TemperedLDA, or counts and words to TopicModel.fit_counts."
     elif isinstance(texts, PathLike):
         hint = "Read the file first."
@@ -193,7 +194,7 @@ def are_texts(documents: Any, name: str) -> bool:
             "Put a single text in a list.",
         )
     documents = column_of(documents)
-    if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
+    if issparse(documents) or not hasattr(documents, "__iter__"):
         return False
     if hasattr(documents, "shape"):  # an array, a Series
         return len(documents.shape) == 1
@@ -613,7 +614,7 @@ class TopicVectorizer(CountVectorizer):
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sparse.csr_matrix:
+    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> csr_matrix:
         """Learn the vocabulary of texts and count their words.
 
         Parameters
@@ -641,7 +642,7 @@ class TopicVectorizer(CountVectorizer):
 
 def count_words(
     vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
-) -> tuple[Any, sparse.csr_matrix, Vocabulary]:
+) -> tuple[Any, csr_matrix, Vocabulary]:
     """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
     counter = copied(vectorizer)
     _check_parameters(counter)
@@ -676,13 +677,14 @@ def count_words(
         counter.set_params(**limits_passed)
     else:
         with naming_text(counter, texts):
-            X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
+            X = csr_matrix(counter.fit_transform(readable(counter, texts)))
     words = counter.get_feature_names_out()
     for word in words.tolist():
         if not isinstance(word, str):
             raise BadParameter("vectorizer", "a vectorizer whose words are str", word)
-    if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
-        _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
+    is_split = getattr(counter, "language", None) or any(isinstance(t, Tokens) for t in texts)
+    if limited and words_only and not is_split:
+        _warn_of_sentences(words.tolist(), summed(X, axis=0))
     vocabulary = Vocabulary(words, len(texts))
     languages: dict[str, float] = {}
     if limited and not counter.fixed_vocabulary_:
@@ -743,9 +745,9 @@ def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str,
     )
 
 
-def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
+def warn_of_empty(X: csr_matrix, what: str) -> None:
     """Warn about texts without a counted word; `what` is the consequence for these texts."""
-    empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
+    empty = np.flatnonzero(summed(X, axis=1) == 0)
     if len(empty):
         positions = ", ".join(map(str, empty[:5]))
         if len(empty) > 5:
@@ -951,7 +953,7 @@ def _check_parameters(vectorizer: Any) -> None:
 
 
 def _left_out(
-    X: sparse.csr_matrix, parameters: dict[str, Any], kept: NDArray
+    X: csr_matrix, parameters: dict[str, Any], kept: NDArray
 ) -> tuple[dict[str, int], dict[str, NDArray]]:
     """Return the limits as numbers, and for each limit a mask of the words that it excludes.
 
@@ -972,7 +974,7 @@ def _left_out(
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
     if max_words is not None:
         remaining = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
-        counts = np.asarray(X.sum(axis=0)).ravel()[remaining]
+        counts = summed(X, axis=0)[remaining]
         counts = np.where(kept[remaining], np.inf, counts)  # these words come first
         too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
         dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), too_rare) & ~kept

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from annealvi._kernels import special
+from annealvi.checks import TINY
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
 from annealvi.topics.naming import read_answer
 from annealvi.topics.vectorizer import of_each
 
-Floats = NDArray[np.float64]
+Floats = NDArray
 #: The number of top words of a topic, also for its exclusivity.
 N_WORDS = 10
 #: The number of words of a label.
@@ -39,7 +40,7 @@ def shares_of_words(topics: Floats, topic_shares: Floats) -> Floats:
     """
     weights = np.maximum(topic_shares, _LEAST_SHARE)
     shares = np.einsum("k,kv->v", weights / weights.sum(), topics)
-    return np.maximum(shares, np.finfo(np.float64).tiny)  # positive, because it is a divisor
+    return np.maximum(shares, TINY)  # positive, because it is a divisor
 
 
 def relevance_of(topic: Floats, word_shares: Floats, relevance: float) -> Floats:
@@ -72,7 +73,7 @@ def frex_of(topics: Floats, k: int, weight: float) -> Floats:
 
     where F is the share of the words whose value is not larger.
     """
-    exclusivity = topics[k] / np.maximum(topics.sum(axis=0), np.finfo(np.float64).tiny)
+    exclusivity = topics[k] / np.maximum(topics.sum(axis=0), TINY)
     # F of both: ranks divided by the number of words
     frequency_rank, exclusivity_rank = (
         rankdata(values) / len(values) for values in (topics[k], exclusivity)
@@ -90,7 +91,7 @@ def exclusivity_of(topics: Floats, n: int = N_WORDS) -> Floats:
     top = top_columns(topics, n)
     shares = np.take_along_axis(topics, top, axis=1)
     # the sum over topics may be 0
-    sums = np.maximum(topics.sum(axis=0)[top], np.finfo(np.float64).tiny)
+    sums = np.maximum(topics.sum(axis=0)[top], TINY)
     return (shares / sums).mean(axis=1)
 
 

@@ -218,7 +218,7 @@ LOOKS = {
     "document_temperatures": lambda lda, X: lda.document_temperatures(X[:5]),
     "pickle": lambda lda, X: pickle.dumps(lda._state.model),
     "topic_sums": lambda lda, X: lda._state.model.sums,
-    "lam": lambda lda, X: lda._state.model.present(),
+    "lam": lambda lda, X: lda._state.model.up_to_date_lambda(),
 }
 
 

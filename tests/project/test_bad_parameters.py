@@ -160,7 +160,10 @@ OTHERS: dict[str, tuple[Callable, tuple]] = {
     "transform(temperature)": (lambda v: LDA.transform(X, temperature=v), (0.5, HUGE, "cold")),
     "transform(method)": (lambda v: LDA.transform(X, method=v), ("gibbs", None)),
     "perplexity(sub_sampling)": (lambda v: LDA.perplexity(X, v), FLAGS),
-    "posterior_log_partition": (lambda v: LDA.posterior_log_partition(v, X), NO_GRIDS),
+    "posterior_log_partition(temperatures)": (
+        lambda v: LDA.posterior_log_partition(v, X),
+        NO_GRIDS,
+    ),
     "predictive_score(per_sample)": (lambda v: PREDICTIVE(POINTS, HALF, per_sample=v), FLAGS),
     "predictive_score(n_draws)": (lambda v: PREDICTIVE(POINTS, HALF, n_draws=v), (*COUNTS, HUGE)),
     "completion(per_document)": (lambda v: document_completion(LDA, X, per_document=v), FLAGS),

@@ -176,16 +176,19 @@ LINKED = ["see https://t.co the star planet", "see https://t.co the bread butter
             "1 stop words were excluded, which are on a list that was passed",
         ),
         ({"vectorizer__stop_words": ["the"]}, "which are on a list that was passed"),
-        ({"stop_words": "german"}, None),
+        (
+            {"stop_words": "de,english"},
+            "the German list of the Python package stop-words and the",
+        ),
     ],
 )
 def test_the_paragraph_names_the_stop_words_and_the_cleaning(options, listed):
     model = TopicModel(2, vectorizer=TopicVectorizer(clean=True), random_state=0)
-    if options.get("stop_words") == "german":
+    if "german" in listed.lower():
         pytest.importorskip("stop_words")
     text = model.set_params(**options).fit(LINKED).describe(LINKED).methods()
     assert "The texts were cleaned: links (30) were removed." in text
-    assert (listed or "The vocabulary was learned from 30 documents") in text
+    assert listed in text
 
 
 def test_the_paragraph_on_a_mixture():

@@ -52,19 +52,25 @@ def infer_collapsed(
     tolerance: float = TOLERANCE,
     max_iter: int = MOST_SWEEPS,
 ) -> NDArray:
-    """Infer alpha + n of documents at E[beta], for both estimates of the topics."""
+    """Infer alpha + n of documents at E[beta], for both estimates of the topics.
+
+    Here n_k is the expected number of tokens of topic k in a document.
+    """
     n_threads = engine.n_threads
     gamma = np.empty((X.shape[0], model.n_topics), dtype=model.dtype)
+    # padded like the rows of weights
     alpha = np.zeros(model.width, dtype=model.dtype)
     alpha[: model.n_topics] = model.alpha
     weights = TopicWeights(*model.shape, bounded=True)
+    # scratch for each thread, enough for the document with the most words
     longest = int(np.diff(X.indptr).max(initial=0))
     pointers = separate_rows(n_threads, longest + 1, np.int64)
     scratch = aligned_empty((n_threads, (longest + 3) * model.width), model.dtype)
     for rows in engine.blocks(model, slice(0, X.shape[0])):
         entries = X.indices[X.indptr[rows.start] : X.indptr[rows.stop]]
         words = np.flatnonzero(np.bincount(entries, minlength=model.n_features))
-        weights.refresh(model, words, 1.0, estimate="map", n_threads=n_threads)
+        # weights of log E[beta], even if the fit uses E[log beta]
+        weights.refresh(model, words, b=1.0, estimate="map", n_threads=n_threads)
         kernels.collapse_documents(
             X.data,
             X.indices,
@@ -78,7 +84,7 @@ def infer_collapsed(
             n_threads,
             pointers,
             scratch,
-            gamma[rows],
-            np.empty(rows.stop - rows.start, dtype=np.int32),
+            gamma=gamma[rows],  # written
+            n_iter=np.empty(rows.stop - rows.start, dtype=np.int32),  # written, but not needed
         )
     return gamma

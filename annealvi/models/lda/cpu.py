@@ -65,12 +65,14 @@ class WordIndex(NamedTuple):
 
     @property
     def nbytes(self) -> int:
+        """The bytes of all arrays of the index."""
         arrays = self.words, self.first, self.document, self.position, self.order
         return sum(array.nbytes for array in arrays)
 
     def copy(self) -> Self:
         """Return an index that does not change with the next block."""
         return self._replace(
+            # the arrays are views of buffers of the engine, which the next block overwrites
             words=self.words.copy(),
             first=self.first.copy(),
             document=self.document.copy(),
@@ -85,12 +87,14 @@ class StepSums:
         self.forget_sums()
 
     def forget_sums(self) -> None:
+        """Reset the sums at the beginning of a step."""
         #: The sums from which alpha is learned, or None.
-        self.prior_sums: NDArray[np.float64] | None = None
+        self.prior_sums: NDArray | None = None
         #: The energy of words at the topics of the local step.  If the topics make a full step, the
         #: energy of `local_step` becomes that at the new topics.
         self.of_words: float | None = None
         self.local_step: LocalStep | None = None
+        #: The inverse temperature of the local step.
         self.b0 = 1.0
 
 
@@ -104,18 +108,22 @@ class Statistics(StepSums):
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
+        """Make empty statistics; `width` is the padded number of topics."""
         super().__init__()
         self.stored = aligned_empty((n_features, width), dtype)
+        #: The only block of the step, if its statistics have not been summed yet.
         self.deferred: FittedBlock | None = None
+        #: The row of each word, or -1 if it has not occurred.
         self.row_of = np.full(n_features, -1, dtype=np.int32)
         self.n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
 
     @property
     def values(self) -> NDArray:
-        """The rows, of shape (V, K padded)."""
+        """The rows, of shape (V, K padded); a deferred block is summed first."""
         block = self.deferred
         if block is not None:
             self.deferred = None
+            # `defer` assigned rows to the words without values; `add` assigns them again
             self.row_of[block.entries.words] = -1
             self.n_rows[0] = 0
             self.add(block)
@@ -136,13 +144,14 @@ class Statistics(StepSums):
     def defer(self, block: FittedBlock) -> None:
         """Add the first block of a step, whose statistics are summed later."""
         n_words = len(block.entries.words)
+        # rows in the order of the words, as the kernel assigns them
         self.row_of[block.entries.words] = np.arange(n_words, dtype=np.int32)
         self.n_rows[0] = n_words
         self.deferred = block
 
-    def add(self, block: FittedBlock, word_energy: NDArray[np.float64] | None = None) -> None:
-        """Add the statistics of a block of documents."""
-        values = self.values  # these settle the rows' places
+    def add(self, block: FittedBlock, word_energy: NDArray | None = None) -> None:
+        """Add the statistics of a block of documents; add energies to `word_energy` if passed."""
+        values = self.values  # sums a deferred block, which can change `row_of`
         lda_topics.accumulate_statistics(block, self.row_of, self.n_rows, values, word_energy)
 
     def words(self) -> NDArray[np.int64]:
@@ -160,10 +169,11 @@ class Statistics(StepSums):
 
         If at least the share `dense_share` of all words occurred, there are rows for all words.
         """
-        values = self.values  # these settle the rows' places
+        values = self.values  # sums a deferred block, which can change `row_of`
         seen = self.row_of >= 0
         if np.count_nonzero(seen) < dense_share * len(seen):
             return seen, values[self.row_of[seen]]
+        # mode "clip" takes row 0 for words that did not occur (-1); they are set to 0 below
         rows = values.take(self.row_of, axis=0, mode="clip")
         rows[~seen] = 0
         return seen, rows
@@ -171,8 +181,8 @@ class Statistics(StepSums):
     def put_seen(self, seen: NDArray[np.bool_], rows: NDArray) -> None:
         """Set the rows of words to the results of :meth:`seen`; there must be no rows before."""
         words = np.flatnonzero(seen)
-        self.row_of[words] = np.arange(len(words))
-        if len(rows) == len(seen):
+        self.row_of[words] = np.arange(len(words), dtype=np.int32)
+        if len(rows) == len(seen):  # rows for all words
             rows = rows[seen]
         self.values[: len(words)] = rows
         self.n_rows[0] = len(words)
@@ -196,18 +206,24 @@ class TopicWeights:
     def __init__(
         self, n_features: int, width: int, dtype: DTypeLike, bounded: bool = False
     ) -> None:
+        """Make empty weights; `width` is the padded number of topics.
+
+        If `bounded`, the number of rows is limited by KEPT_BYTES and KEPT_SHARE.
+        """
         self.values = aligned_empty((n_features, width), dtype)
-        self.logs = np.empty((0, 0), dtype=dtype)
+        self.logs = np.empty((0, 0), dtype=dtype)  # allocated when they are first needed
         self.log_scale = np.empty(n_features, dtype=dtype)
         self.row_sums = np.empty(n_features, dtype=dtype)
+        #: The row of each word, or -1 if it has not been computed.
         self.place = np.full(n_features, -1, dtype=np.int32)
         self.n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
-        self._capacity = n_features
+        self._capacity = n_features  # the number of rows at which all rows are dropped
         if bounded:
             n_rows = max(KEPT_BYTES // self.values[:1].nbytes, int(KEPT_SHARE * n_features))
             self._capacity = min(n_features, n_rows)
         #: The inverse temperature at which the rows were computed.
         self.b0 = 0.0
+        #: Whether rows are not divided by exp(b log_scale).
         self.exact = False
         self._version: object = None  # of the lambda that the rows were computed from
 
@@ -228,7 +244,10 @@ class TopicWeights:
         estimate: TopicEstimate | None = None,
         n_threads: int = 1,
     ) -> None:
-        """Compute the rows of some words that have not been computed yet."""
+        """Compute the rows of `words` that have not been computed yet, at inverse temperature b.
+
+        Earlier rows are dropped if lambda, b or `exact` differ, or if there are too many rows.
+        """
         estimate = model.estimate if estimate is None else estimate
         with writing(self):  # because threads that infer documents share weights
             if self._version is not model.version:
@@ -241,7 +260,7 @@ class TopicWeights:
                 self.b0 = b
                 self.exact = exact
                 self.outdate()
-            n_new = 0
+            n_new = 0  # counted only if the number of rows is limited
             if self._capacity < len(self.place):
                 n_new = int(np.count_nonzero(self.place[words] < 0))
             if self.n_rows[0] + n_new > self._capacity:
@@ -250,6 +269,7 @@ class TopicWeights:
             dtype = self.values.dtype
             log_sums = np.full(width, PADDED_LOG_SUM, dtype=dtype)
             log_sums[: model.n_topics] = log_of(estimate)(model.sums)
+            # the kernel writes rows to this object, and reads the scratch array of each thread
             lda_topics.refresh_weights(
                 words,
                 model.lam,
@@ -268,8 +288,8 @@ class TopicWeights:
 def exp_e_log(model: LDA) -> NDArray:
     """Compute exp(E log beta), of shape (K, V)."""
     weights = TopicWeights(*model.shape)
-    words = np.arange(model.n_features)
-    weights.refresh(model, words, 1.0, exact=True, estimate="variational")
+    # with exact=True, rows are in the order of the words passed, and not scaled
+    weights.refresh(model, model.words, b=1.0, exact=True, estimate="variational")
     return weights.values[:, : model.n_topics].T
 
 
@@ -297,14 +317,17 @@ class CPUEngine(Engine):
     """
 
     def __init__(self, n_threads: int = 1, *, repeated: bool = False) -> None:
+        """Make an engine without buffers; `repeated` is true if a fit makes several passes."""
         self.n_threads = n_threads
         self.repeated = repeated
         self.release()
 
     def release(self) -> None:
+        """Release all buffers; see `_prepare` and `_reserve`, which make them."""
         self._shape: tuple[Any, ...] | None = None
         self._weights: TopicWeights | None = None
         self._statistics: Statistics | None = None
+        #: Numbers of documents, entries, and entries of a document for which there are buffers.
         self._capacity: tuple[int, ...] = (0, 0, 0)
         self.ratio: Any = None
         self.t: Any = None
@@ -315,11 +338,14 @@ class CPUEngine(Engine):
         self.forget_documents()
 
     def release_large(self) -> None:
+        """Release all buffers if the statistics take more than LARGE_BYTES."""
         if self._statistics is not None and self._statistics.nbytes > LARGE_BYTES:
             self.release()
 
     def forget_documents(self) -> None:
+        """Release the word indices, because the documents may change from now on."""
         self._corpus: weakref.ref[Any] | None = None
+        #: By the first and last row of a block: a digest of its words, and its index if kept.
         self._kept: dict[tuple[int, int], tuple[int, WordIndex | None]] = {}
         self._kept_bytes = 0
 
@@ -331,9 +357,12 @@ class CPUEngine(Engine):
         self.release()
         self._shape = shape
         n_features, width, dtype = model.shape
+        # scratch of the kernels; separate rows, so that threads share no cache line
         self.sums = separate_rows(self.n_threads, width)
         self.summed = separate_rows(self.n_threads, 2 * width, dtype)
+        # the last alpha, and its padded copy
         self._alpha: tuple[NDArray, NDArray] = np.empty(0), np.empty(0, dtype=dtype)
+        # the arrays of WordIndex, and a counter for each word
         self._counter = np.empty(n_features, dtype=np.int64)
         self._words = np.empty(n_features, dtype=np.int64)
         self._first = np.empty(n_features + 1, dtype=np.int64)
@@ -341,6 +370,7 @@ class CPUEngine(Engine):
         self._position = np.empty(0, dtype=np.int64)
 
     def begin(self, model: LDA) -> Statistics:
+        """Begin a training step; return the statistics, which are empty."""
         self._prepare(model)
         if self._weights is None:
             self._weights = TopicWeights(*model.shape, bounded=True)
@@ -350,13 +380,14 @@ class CPUEngine(Engine):
         return self._statistics
 
     def for_inference(self, model: LDA, step: EStep, want_logs: bool) -> CPUEngine:
+        """Return another engine, whose weights are shared by all threads if they are small."""
         engine = type(self)(self.n_threads)
         engine._prepare(model)
         if want_logs or model.n_features * model.width * model.dtype.itemsize > SHARED_BYTES:
             engine._weights = TopicWeights(*model.shape, bounded=True)
             return engine
         # all threads share small weights, and later calls use them again
-        shared = model.derived
+        shared = model.derived  # emptied when lambda changes
         key = "weights", step.b0, step.exact
         engine._weights = shared.get(key)
         if engine._weights is None:
@@ -364,6 +395,7 @@ class CPUEngine(Engine):
                 # at most two are kept: the weights of transform and of score
                 if name[0] == "weights" and name[1] != step.b0:
                     shared.pop(name, None)
+            # setdefault, because another thread may have added the weights
             engine._weights = shared.setdefault(key, TopicWeights(*model.shape))
         return engine
 
@@ -376,13 +408,15 @@ class CPUEngine(Engine):
         gamma: Any,
         b: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
         statistics: Any = None,
-        word_energy: NDArray[np.float64] | None = None,
+        word_energy: NDArray | None = None,
         deferred: bool = False,
     ) -> None:
+        """Fit gamma of a block of documents in place; see :meth:`Engine.fit_block`."""
         weights: Any = self._weights
+        # whether documents have different temperatures
         mixed = bool(np.any(b != step.b0))
         index = self._index(X, rows)
         self._reserve(model, index, mixed)
@@ -394,6 +428,8 @@ class CPUEngine(Engine):
             want_logs=mixed or energy is not None,
             n_threads=self.n_threads,
         )
+        # writes gamma, log_normalizer and energy (unless None), and the arrays t and ratio of this
+        # engine, from which statistics are computed
         kernels.fit_documents(
             X.data,
             X.indices,
@@ -432,15 +468,15 @@ class CPUEngine(Engine):
         words = statistics.words()
         amount = rho * scale
         model.changed()
-        model.own()
+        model.copy_if_read_only()
         few = len(words) < DENSE_SHARE * model.n_features
         if few and rho < 1 and floor == 0 and b == 1:
             before = model.sums
             eta, eta_sums = model.prior()
             # if the fit is interrupted here, lambda is that of a step without statistics
             model.sums = None
-            model.now *= 1.0 - rho
-            sums = move_rows(
+            model.now *= 1.0 - rho  # makes the step pending for all rows
+            sums = move_rows(  # of the statistics
                 words,
                 model.lam,
                 eta,
@@ -451,6 +487,7 @@ class CPUEngine(Engine):
                 statistics=statistics,
             )
             moved = eta_sums + (1.0 - rho) * (before - eta_sums)
+            # equal, but without the difference, which would lose digits
             if np.any(eta_sums > CANCELS * before):
                 moved = (1.0 - rho) * before + rho * eta_sums
             model.sums = moved + amount * sums
@@ -458,13 +495,14 @@ class CPUEngine(Engine):
                 model.catch_up(self.n_threads)
             return
         model.catch_up(self.n_threads)  # because pending steps use the old prior
-        model.sums = None
+        model.sums = None  # in case the fit is interrupted in the next call
         model.sums = move_rows(
-            np.arange(model.n_features),
+            model.words,
             model.lam,
             model.prior()[0] if b == 1 else model.eta_rows(model.dtype, b),
-            np.ones(model.n_features),
-            1.0 - rho,
+            # not the decay of the model: this step is applied, and does not become pending
+            decay=np.ones(model.n_features),
+            now=1.0 - rho,
             n_threads=self.n_threads,
             amount=amount,
             floor=floor,
@@ -474,14 +512,19 @@ class CPUEngine(Engine):
 
     # ----------------------------------------------------------------- details
 
-    def _padded(self, alpha: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+    def _padded(self, alpha: NDArray, dtype: np.dtype) -> NDArray:
         """The prior of the documents' topics in the form that kernels read; it is kept."""
         if not np.array_equal(alpha, self._alpha[0]):
+            # padded with a positive number, whose logarithms are finite
             self._alpha = alpha.copy(), padded_rows(alpha[None, :], dtype, fill=alpha[0])[0]
         return self._alpha[1]
 
     def _reserve(self, model: LDA, index: WordIndex, mixed: bool) -> None:
-        """Make the buffers large enough for a block of documents."""
+        """Make the buffers large enough for a block of documents.
+
+        `mixed` is true if documents have different temperatures.
+        """
+        # a thread fits several documents at the same time
         n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
         width = model.width
         needed = len(index.order), len(index.position), index.longest
@@ -497,16 +540,18 @@ class CPUEngine(Engine):
             self.t = aligned_empty((n_samples, width), model.dtype)
             self.active = np.empty((n_samples, width), dtype=np.int32)
             self.n_active = np.empty(n_samples, dtype=np.int32)
+            # how many weights of a document are packed in scratch
             self.room = min(self.longest * width, PACKED_BYTES // itemsize)
             n_bytes = kernels.scratch_bytes(width, self.longest, self.room, itemsize)
             self.scratch = aligned_empty((n_slots, n_bytes), np.uint8)
-            self.raised = np.empty((1, 1), model.dtype)
+            self.raised = np.empty((1, 1), model.dtype)  # kernels do not accept None
         if mixed and self.raised.size == 1:  # for documents with their own temperatures
             self.raised = np.empty((n_slots, self.longest * width), dtype=model.dtype)
 
     def _index(self, X: Any, rows: slice) -> WordIndex:
         """The words of a block of documents, which are valid until the next call."""
         key = rows.start, rows.stop
+        # another pass over a part of the documents, for example in minibatches of another size
         begins = rows.start == 0 and key not in self._kept
         if begins or self._corpus is None or self._corpus() is not X:
             self.forget_documents()
@@ -521,7 +566,7 @@ class CPUEngine(Engine):
             self._kept_bytes -= 0 if kept is None else kept.nbytes
             if not self.repeated:
                 return index
-        # of a much larger corpus, too small a part could be kept
+        # kept if there is enough space; of a much larger corpus, too small a part could be kept
         n_bytes = self._kept_bytes + index.nbytes
         if n_bytes <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
             index = index.copy()
@@ -530,13 +575,14 @@ class CPUEngine(Engine):
         return index
 
     def _transposed(self, X: Any, rows: slice) -> WordIndex:
+        """Index the words of a block; the arrays are views of buffers of this engine."""
         ends = X.indptr[rows.start : rows.stop + 1]
         lengths = np.diff(ends)
         n_entries = int(ends[-1] - ends[0])
         if len(self._document) < n_entries:
             self._document = np.empty(n_entries, dtype=np.int64)
             self._position = np.empty(n_entries, dtype=np.int64)
-        n_words = kernels.index_words(
+        n_words = kernels.index_words(  # writes to the five buffers
             X.indices,
             X.indptr,
             rows.start,
@@ -547,8 +593,9 @@ class CPUEngine(Engine):
             self._document,
             self._position,
         )
-        order = np.arange(len(lengths))
+        order = np.arange(len(lengths), dtype=np.int64)
         if self.n_threads > 1:
+            # the longest first, so that no thread begins a long document at the end
             order = np.argsort(-lengths, kind="stable")
         return WordIndex(
             words=self._words[:n_words],
@@ -569,9 +616,9 @@ def lent_engine(n_threads: int) -> Iterator[CPUEngine]:
     """Lend an engine to a task in this worker process; later tasks get the same buffers."""
     try:
         engine = _free.pop()
-    except IndexError:
+    except IndexError:  # all engines of the process are in use
         engine = CPUEngine()
-    engine.n_threads = n_threads
+    engine.n_threads = n_threads  # tasks can have different numbers of threads
     yield engine  # after an error the engine is not used again
     engine.forget_documents()
     _free.append(engine)

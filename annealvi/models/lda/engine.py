@@ -57,6 +57,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from annealvi._kernels import special
+from annealvi.checks import TINY
 from annealvi.matrices import lengths
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.dirichlet import negative_kl
@@ -100,8 +101,6 @@ LEAST_SHARE = 1e-9
 SINGLE_SHARE = 1e-4
 TRAINING_SHARE = 1e-2
 EXACT_SHARE = 1e-12
-#: The least normal number of float64.
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class EStep:
     b: NDArray
     b0: float
     #: Prior of the documents' topic proportions, or (alpha + T - 1)/T with ``form="posterior"``.
-    alpha: NDArray[np.float64]
+    alpha: NDArray
     #: Whether to compute scikit-learn's numbers, which include its eps.
     exact: bool
     eps: float
@@ -142,7 +141,10 @@ class EStep:
         exact: bool = False,
         max_iter: int | None = None,
     ) -> Self:
-        """The local step in training or, by default, that of inference until convergence."""
+        """The local step in training or, by default, that of inference until convergence.
+
+        If `exact`, scikit-learn's numbers are computed; `max_iter` replaces the user's limit.
+        """
         options = model.options
         b = inverse_of_each(tempering, n_samples, model.dtype)
         limit = options.max_iter
@@ -150,8 +152,9 @@ class EStep:
             limit = options.inference_iter
         tolerance = float(options.tolerance)
         relaxation = 1.0
+        # `mean` is that of 1/T, so the condition is T < RELAXED_BELOW
         if training and options.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
-            tolerance = RELAXED_TOLERANCE * tolerance
+            tolerance *= RELAXED_TOLERANCE
             relaxation = RELAXATION
         return cls(
             tempering=tempering,
@@ -171,6 +174,7 @@ class EStep:
 
     def heating(self, model: LDA) -> Self:
         """The same local step before temperatures of documents are computed from its energies."""
+        # as in inference, but with the number of iterations of training
         return replace(
             self,
             max_iter=int(model.options.max_iter),
@@ -193,12 +197,13 @@ def sparsity(model: LDA, tempering: Tempering) -> float:
     if not model.options.sparse:
         return 0.0
     T = 1.0 / tempering.mean
+    # SPARSITY at T = 1, and 0 from SPARSE_BELOW on
     return SPARSITY * max(0.0, (SPARSE_BELOW - T) / (SPARSE_BELOW - 1.0))
 
 
 def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
     """The inverse temperature of each document, in a new array."""
-    inverse = np.asarray(tempering.inverse, dtype=np.float64)
+    inverse = np.asarray(tempering.inverse, dtype=np.float64)  # one number, or one for each
     lowest = float(inverse.min())
     if lowest < TINY:
         raise ValueError(
@@ -208,7 +213,7 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
     return representable(np.broadcast_to(inverse, (n_samples,)), dtype)
 
 
-def representable(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
+def representable(inverse: NDArray, dtype: np.dtype) -> NDArray:
     """Convert inverse temperatures to `dtype`, with its smallest normal number as the minimum.
 
     Even the minimum of float32 is so small that the likelihood has no effect.
@@ -256,10 +261,10 @@ class Engine:
         gamma: Any,
         b: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
         statistics: Any = None,
-        word_energy: NDArray[np.float64] | None = None,
+        word_energy: NDArray | None = None,
         deferred: bool = False,
     ) -> None:
         """Fit gamma of a block of documents in place, with the inverse temperatures b.
@@ -280,7 +285,7 @@ class Engine:
 
     def block_size(self, model: LDA) -> int:
         """The number of documents in a block, which does not depend on the number of threads."""
-        row = model.width * model.dtype.itemsize
+        row = model.width * model.dtype.itemsize  # the bytes of a document
         return max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
 
     def pull(self, model: LDA) -> None:
@@ -321,13 +326,14 @@ class Engine:
         """
         X = batch.data
         n_samples = batch.rows.stop - batch.rows.start
-        rule = tempering.rule
+        rule = tempering.rule  # computes the temperature of each document, or None
         statistics = self.begin(model)
         exact = model.options.exact
         step = EStep.of(model, tempering, n_samples, training=True, exact=exact)
         partition = self._partition(model, tempering) if moments or rule is not None else None
         energies = moments and rule is None
-        uniform = energies and bool(np.all(step.b == step.b0))
+        uniform = energies and bool(np.all(step.b == step.b0))  # all documents have the same T
+        # whether only the total energy is computed; without iterations gamma has not converged
         of_batch = uniform and partition is not None and step.max_iter > 0
         energy = np.zeros(n_samples) if energies and not of_batch else None
         word_energy = np.empty(model.n_features) if uniform else None
@@ -335,10 +341,10 @@ class Engine:
         learns_alpha = "doc_topic_prior" in model.learned and learns_at(tempering)
         reads_gamma = exact or bool(model.learned) or partition is not None
         log_c: Any = 0.0
-        of_theta = 0.0
+        of_theta = 0.0  # the terms of theta in b * energy
         for rows in self.blocks(model, batch.rows, X.indptr, TRAINING_ENTRIES):
             local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-            gamma: Any = None
+            gamma: Any = None  # then it starts at 1, and is discarded
             if reads_gamma or not self.may_discard_gamma:
                 gamma = self.start(model, rows, model.rng if rng is None else rng)
             b = step.b[local]
@@ -354,6 +360,7 @@ class Engine:
                 energy=None if energy is None else energy[local],
                 statistics=statistics,
                 word_energy=word_energy,
+                # only if no energies are wanted, and the block is the whole batch
                 deferred=rule is None and not moments and rows == batch.rows,
             )
             if learns_alpha and model.n_topics > 1:
@@ -377,6 +384,7 @@ class Engine:
             if of_batch:
                 local_step.energy = of_theta / step.b0 + statistics.of_words
             else:
+                # after a full step, `m_step` replaces the energy of words in `local_step`
                 statistics.local_step = local_step
                 statistics.b0 = step.b0
         if moments and partition is not None:
@@ -412,13 +420,15 @@ class Engine:
             local_step = statistics.local_step
             local_step.energy = float(np.sum(local_step.energy)) + (of_words - statistics.of_words)
 
-    def learn_priors(
-        self, model: LDA, sums: NDArray[np.float64] | None, rho: float, b: float
-    ) -> None:
-        """Update alpha and eta after the topics."""
+    def learn_priors(self, model: LDA, sums: NDArray | None, rho: float, b: float) -> None:
+        """Update alpha and eta after the topics, by a step of size rho.
+
+        `sums` are the :func:`prior_sums` of the step, and b is the power of the priors.
+        """
         alpha = model.alpha_row
         if sums is not None:
             learned = learned_alpha(alpha, sums, rho, b)
+            # without a change, alpha stays a number if it is one
             if np.any(learned != alpha):
                 model.alpha = read_only(learned)
         V = model.n_features
@@ -435,9 +445,10 @@ class Engine:
         """Compute sum_dkv b n_dv phi_dvk E log beta_kv from statistics, at the current topics."""
         self.pull(model)
         K = model.n_topics
-        lam = model.present()
+        lam = model.up_to_date_lambda()
         words = statistics.words()
         total = 0.0
+        # the logarithms of a block take about BLOCK_BYTES, with 8 bytes for each number
         for block in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
             logs = model.logs(lam[block, :K])
             total += float(np.sum(statistics.rows(block, K) * logs))
@@ -455,25 +466,27 @@ class Engine:
 
     def energies(
         self, model: LDA, X: Any, gamma: NDArray, tempering: Tempering = UNTEMPERED
-    ) -> NDArray[np.float64]:
+    ) -> NDArray:
         """The energies L_d = +E_q[log p(w_d, z_d | theta_d, beta)] at gamma and its best phi."""
         energy = np.zeros(X.shape[0])
         if X.shape[0]:
-            gamma = np.array(gamma, dtype=model.dtype, order="C")
+            gamma = np.array(gamma, dtype=model.dtype, order="C")  # a copy, because kernels write
+            # without iterations, gamma stays as it is, and only its best phi is computed
             step = EStep.of(model, tempering, X.shape[0], max_iter=0)
             self.fit(model, step, X, gamma, energy=energy)
         return energy
 
     def bound(
         self, model: LDA, X: Any, gamma: NDArray, tempering: Tempering = UNTEMPERED
-    ) -> NDArray[np.float64]:
+    ) -> NDArray:
         """Each document's part of the annealed ELBO at gamma and its best phi."""
-        gamma = np.array(gamma, dtype=model.dtype, order="C")
+        gamma = np.array(gamma, dtype=model.dtype, order="C")  # a copy, because kernels write
         bound = np.zeros(X.shape[0])
         if X.shape[0]:
+            # without iterations, gamma stays as it is, and only its best phi is computed
             step = EStep.of(model, tempering, X.shape[0], max_iter=0)
             self.fit(model, step, X, gamma, log_normalizer=bound)
-        bound += negative_kl(model.effective_alpha(tempering), gamma)
+        bound += negative_kl(model.effective_alpha(tempering), gamma)  # of theta
         return bound
 
     def document_bound(
@@ -495,6 +508,7 @@ class Engine:
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not model.options.exact and tempering.rule is None and same
         blocks = [*self.blocks(model, slice(0, X.shape[0]), X.indptr, TRAINING_ENTRIES)]
+        # one array for gamma of all blocks
         longest = max((rows.stop - rows.start for rows in blocks), default=0)
         scratch = np.empty((longest, model.n_topics), dtype=model.dtype)
         for rows in blocks:
@@ -503,7 +517,7 @@ class Engine:
             if at_once:
                 n_samples = documents.shape[0]
                 fitted = scratch[:n_samples]
-                fitted[:] = 1
+                fitted[:] = 1  # from where the inference starts
                 bound = np.empty(n_samples)
                 step = EStep.of(model, at_rows, n_samples)
                 self.fit(model, step, documents, fitted, log_normalizer=bound)
@@ -519,7 +533,10 @@ class Engine:
     def objective(
         self, model: LDA, X: Any, tempering: Tempering, *, gamma: NDArray | None = None
     ) -> float:
-        """The part of the training objective that documents contribute: the largest Q at gamma."""
+        """The part of the training objective that documents contribute: the largest Q at gamma.
+
+        If gamma is None, it is inferred.  Q is defined at the beginning of this module.
+        """
         n_samples = X.shape[0]
         alpha = model.effective_alpha(tempering)
         kappa = sparsity(model, tempering)
@@ -532,16 +549,17 @@ class Engine:
         step = replace(EStep.of(model, tempering, n_samples, max_iter=0), sparsity=kappa)
         self.fit(model, step, X, gamma, log_normalizer=bound)
         bound += negative_kl(alpha, gamma)
-        if kappa > 0:
+        if kappa > 0:  # the terms of h that contain kappa
             gamma = gamma.astype(np.float64)
             penalty = np.sum((gamma - alpha) / gamma - special.log(gamma / alpha), axis=1)
             bound += kappa * penalty
         return float(np.sum(bound))
 
-    def moments(
-        self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """The bound, the energy, and log C at each of M b, all at one gamma: 2 + M numbers."""
+    def moments(self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray) -> NDArray:
+        """The bound, the energy, and log C at each of M b, all at one gamma: 2 + M numbers.
+
+        `inverse` contains the M inverse temperatures b; gamma is inferred at `tempering`.
+        """
         gamma = self.infer(model, X, tempering)
         bound = self.bound(model, X, gamma, tempering).sum()
         energy = self.energies(model, X, gamma, tempering).sum()
@@ -553,11 +571,11 @@ class Engine:
     def posterior_log_partition(
         self,
         model: LDA,
-        inverse: NDArray[np.float64],
+        inverse: NDArray,
         X: Any,
         gamma: NDArray | None = None,
-    ) -> NDArray[np.float64]:
-        """log C(b) at the current q, summed over all documents."""
+    ) -> NDArray:
+        """log C(b) at the current q, summed over documents, for each b of `inverse`."""
         if gamma is None:
             gamma = self.infer(model, X)
         partition = DocumentPartition(inverse)
@@ -577,13 +595,15 @@ class Engine:
         X: Any,
         gamma: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
     ) -> None:
         """Fit gamma of documents in place, block by block, outside of training."""
         rule = step.tempering.rule
-        mixed = bool(np.any(step.b != step.b0))
-        engine = self.for_inference(model, step, mixed or energy is not None or rule is not None)
+        mixed = bool(np.any(step.b != step.b0))  # whether documents have different temperatures
+        engine = self.for_inference(
+            model, step, want_logs=mixed or energy is not None or rule is not None
+        )
         n_entries = BLOCK_ENTRIES
         partition = None
         if rule is not None:
@@ -591,7 +611,7 @@ class Engine:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(model, self.n_threads)
         for rows in engine.blocks(model, slice(0, X.shape[0]), X.indptr, n_entries):
-            if partition is not None:
+            if partition is not None:  # computes the temperatures of the block, in step.b
                 engine.heat(model, step, X, rows, gamma[rows], step.b[rows], partition)
             engine.fit_block(
                 model,
@@ -618,6 +638,7 @@ class Engine:
             while start < end:
                 stop = end
                 if indptr is not None and int(indptr[end]) - int(indptr[start]) > n_entries:
+                    # of the same dtype as indptr, which otherwise would be converted
                     last = indptr.dtype.type(int(indptr[start]) + n_entries)
                     stop = max(start + 1, int(np.searchsorted(indptr, last, "right")) - 1)
                 yield slice(start, stop)
@@ -626,7 +647,7 @@ class Engine:
     def start(self, model: LDA, rows: slice, rng: RandomState | None) -> NDArray:
         """The gamma from which a training step starts."""
         shape = rows.stop - rows.start, model.n_topics
-        if not model.options.exact:
+        if not model.options.exact:  # otherwise at random, as in scikit-learn
             return np.ones(shape, dtype=model.dtype)
         if rng is None:
             raise ValueError(
@@ -662,11 +683,12 @@ class Engine:
         """What computes log C of documents for a rule, or else for the fit's temperature."""
         partition = model.partition
         rule = tempering.rule
+        # the partition of the model is used for a rule with the same inverse temperatures
         if rule is not None and (
             partition is None or not np.array_equal(partition.grid.inverses, rule.inverses)
         ):
             partition = DocumentPartition(rule.inverses)
         if partition is not None:
-            self.pull(model)
+            self.pull(model)  # the sums are computed on the host
             partition.refresh(model, self.n_threads)
         return partition

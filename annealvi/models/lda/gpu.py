@@ -80,6 +80,7 @@ class GPUStatistics(StepSums):
     """Statistics of all words on a device; see :class:`annealvi.models.lda.cpu.Statistics`."""
 
     def __init__(self, device: gpu.Device, shape: tuple[int, int]) -> None:
+        """Make statistics of 0, of shape (V, K padded), on a device."""
         super().__init__()
         self.device = device
         with used(device):
@@ -87,12 +88,12 @@ class GPUStatistics(StepSums):
 
     def words(self) -> NDArray[np.int64]:
         """All words.  Words that do not occur have statistics of 0."""
-        return np.arange(len(self.values))
+        return np.arange(len(self.values), dtype=np.int64)
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
         """Copy the rows of some words to the host."""
         with used(self.device):
-            return self.values[self.device.cupy.asarray(words), :n_topics].get()
+            return self.values[self.device.cupy.asarray(words), :n_topics].get()  # to the host
 
 
 class GPUEngine(Engine):
@@ -104,6 +105,7 @@ class GPUEngine(Engine):
     may_discard_gamma = True
 
     def __init__(self, device: gpu.Device, n_threads: int = 1, *, repeated: bool = False) -> None:
+        """Make an engine without arrays; `repeated` is true if a fit makes several passes."""
         self.device = device
         self.n_threads = n_threads  # threads for work on the host
         self.repeated = repeated
@@ -113,11 +115,13 @@ class GPUEngine(Engine):
         self.release()
 
     def release(self) -> None:
+        """Release all arrays on the device; the next step makes new ones."""
         self.full = False  # whether there was too little memory to keep documents
         self._ahead = False  # whether only the device has the last steps
         self.forget_documents()
 
     def forget_documents(self) -> None:
+        """Release the documents, the topics and the weights on the device."""
         self._version: object = None  # of the lambda on the device
         self._lam: Any = None
         self._sums: Any = None
@@ -126,16 +130,21 @@ class GPUEngine(Engine):
         self._forget_blocks()
 
     def _forget_blocks(self) -> None:
-        self._corpus: Any = None
+        """Release the documents on the device."""
+        self._corpus: Any = None  # a weak reference to the matrix of the blocks
+        # by the first and last row
         self._kept: dict[tuple[int, int], gpu.Block] = {}
 
     def block_size(self, model: LDA) -> int:
+        """The number of documents in a block, whose gamma takes at most `block_bytes`."""
         return max(1, self.block_bytes // (model.width * model.dtype.itemsize))
 
     def begin(self, model: LDA) -> GPUStatistics:
+        """Begin a training step; return the statistics, which are 0."""
         return GPUStatistics(self.device, model.shape[:2])
 
     def for_inference(self, model: LDA, step: EStep, want_logs: bool) -> GPUEngine:
+        """Return an engine for inference, which shares the topics but keeps no documents."""
         self._push(model)
         engine = shallow(self)
         engine.by_word = False
@@ -150,12 +159,13 @@ class GPUEngine(Engine):
         """Copy lambda to the device if it has changed."""
         if self._version is not model.version:
             with used(self.device):
-                self._lam = self.device.cupy.asarray(model.present())
+                self._lam = self.device.cupy.asarray(model.up_to_date_lambda())
             self._sums = model.sums
             self._version = model.version
             self._weights_key = None
 
     def pull(self, model: LDA) -> None:
+        """Copy lambda to the host if only the device has the last steps."""
         if not self._ahead:
             return
         lam = aligned_empty(model.lam.shape, model.dtype)
@@ -163,6 +173,7 @@ class GPUEngine(Engine):
             self._lam.get(out=lam)
         self._ahead = False
         model.lam = lam
+        # no steps are pending, because the device updates all rows
         model.decay = np.ones(model.n_features)
         model.now = 1.0
         model.sums = self._sums
@@ -170,12 +181,13 @@ class GPUEngine(Engine):
         self._version = model.version
 
     def _refresh_weights(self, model: LDA, step: EStep, want_logs: bool) -> tuple[Any, Any, Any]:
-        """The weights of all words, their scales, and perhaps their logarithms."""
+        """The weights of all words, their scales, and (if `want_logs`) their logarithms."""
         self._push(model)
         key = step.b0, step.exact, want_logs
         if self._weights_key != key:
             mean = model.estimate == "map"
             log_sums = (special.log if mean else special.digamma)(self._sums)
+            # 0 for E log beta, 1 for log E beta, 2 for log E beta of topics of very different sizes
             kind = int(mean)
             if mean and not step.exact and np.ptp(log_sums) > WIDE:
                 kind = 2
@@ -193,11 +205,11 @@ class GPUEngine(Engine):
     def step_topics(
         self, model: LDA, statistics: Any, rho: float, scale: float, floor: float, b: float
     ) -> None:
-        """Move all rows."""
+        """Make the step of all rows of lambda on the device; see :meth:`Engine.step_topics`."""
         model.catch_up(self.n_threads)
         self._push(model)
         model.changed()
-        self._version = model.version
+        self._version = model.version  # so that `_push` does not overwrite the new lambda
         self._weights_key = None
         # if the fit is interrupted from here on, lambda is the one on the device
         self._ahead = True
@@ -205,6 +217,7 @@ class GPUEngine(Engine):
         with used(self.device):
             if self._prior[0] is not eta or self._prior[1] != b:
                 rows = np.asarray(eta, dtype=np.float64)
+                # of shape (1, 1), (V, 1) or (V, K)
                 rows = rows.reshape(-1, 1) if rows.ndim < 2 else rows.T
                 self._eta = self.device.cupy.asarray(np.array(b * rows, np.float32, order="C"))
                 self._prior = eta, b
@@ -242,10 +255,10 @@ class GPUEngine(Engine):
         gamma: Any,
         b: NDArray,
         *,
-        log_normalizer: NDArray[np.float64] | None = None,
-        energy: NDArray[np.float64] | None = None,
+        log_normalizer: NDArray | None = None,
+        energy: NDArray | None = None,
         statistics: Any = None,
-        word_energy: NDArray[np.float64] | None = None,
+        word_energy: NDArray | None = None,
         deferred: bool = False,
     ) -> None:
         """Infer gamma of a block of documents; halve the block if the device has too little memory.
@@ -271,12 +284,14 @@ class GPUEngine(Engine):
                     word_energy=word_energy,
                 )
         except self.device.out_of_memory:
-            if self.full and n_samples == 1:
+            if self.full and n_samples == 1:  # a block cannot be smaller
+                # `used` converts the error to a MemoryError with a message
                 with used(self.device, "The topics and documents"):
                     raise
         # the arrays of the failed attempt are freed only here, with the traceback of the error
+        # first the same block again, after the kept blocks have been released
         halves = [slice(0, n_samples)]
-        if self.full:
+        if self.full:  # none is kept any more, so the block itself is too large
             if self.block_bytes == BLOCK_BYTES:
                 warn_user(
                     f"{self.device.name} has too little memory for {n_samples} documents at a "
@@ -285,6 +300,7 @@ class GPUEngine(Engine):
                     RuntimeWarning,
                 )
             halves = [slice(0, n_samples // 2), slice(n_samples // 2, n_samples)]
+            # 4 bytes for each number of float32
             self.block_bytes = 4 * model.width * (n_samples // 2)
         self.full = True  # no more blocks are kept
         self._forget_blocks()
@@ -317,6 +333,7 @@ class GPUEngine(Engine):
         statistics: Any,
         word_energy: Any,
     ) -> None:
+        """Infer gamma of a block of documents on the device, and copy the results to the host."""
         cupy = self.device.cupy
         n_samples = len(b)
         mixed = bool(np.any(b != step.b0))
@@ -326,7 +343,9 @@ class GPUEngine(Engine):
         alpha = cupy.asarray(step.alpha.astype(np.float32))
         ratio = cupy.empty(len(block.documents[1]), np.float32)
         outputs = log_normalizer, energy, word_energy
+        # an array on the device for each output that is wanted
         sums = [None if host is None else cupy.empty(len(host), np.float64) for host in outputs]
+        # exp(E log theta) of each document, from which statistics are computed
         t = None if statistics is None else cupy.empty((n_samples, model.width), np.float32)
         self.device.fit_documents(
             block=block,

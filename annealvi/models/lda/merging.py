@@ -20,9 +20,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import csr_matrix
 
 from annealvi._kernels.special import entr
+from annealvi.checks import TINY
 
 #: Each topic is compared only with NEIGHBOURS other topics, those whose WORDS most frequent words
 #: are the most similar to its own.
@@ -41,15 +42,16 @@ class Topic(NamedTuple):
     """A topic: its words, their counts n, the f(n), and the sum of the counts."""
 
     words: NDArray[np.intp]
-    counts: NDArray[np.float64]
-    terms: NDArray[np.float64]
+    counts: NDArray
+    terms: NDArray
     size: float
 
     @classmethod
     def of(cls, row: NDArray, threshold: float = 0.0) -> Self:
-        """Make a topic of a row of counts; counts up to `least` are left out."""
+        """Make a topic of a row of counts; counts up to `threshold` are left out."""
         words = np.flatnonzero(row > threshold)
         counts = row[words].astype(np.float64)
+        # -entr(n) is n log n
         return cls(words, counts, -entr(counts), float(counts.sum()))
 
 
@@ -59,7 +61,7 @@ def groups_of(
     """Merge topics until n groups are left, and return a sorted list of sorted lists of topics.
 
     `rows` contains the counts of words in each topic, K arrays of shape (V,).  Only counts above
-    `least` are used.  With `n_neighbours`, a topic is compared only with that number of topics,
+    `threshold` are used.  With `n_neighbours`, a topic is compared only with that number of topics,
     those with the most similar top words.  The time is then proportional to K instead of K^2.
     """
     topics = {k: Topic.of(row, threshold) for k, row in enumerate(rows)}
@@ -70,7 +72,10 @@ def groups_of(
     terms = np.zeros(len(rows[0]))
 
     def losses(a: int, others: Iterable[int]) -> list[tuple[float, int, int]]:
-        """The losses of merging `a` with others, as tuples that sort equal losses by topic."""
+        """The losses of merging topic `a` with each of `others`, as tuples (loss, topic, topic).
+
+        The topics are in ascending order, so that equal losses are sorted by topic.
+        """
         one = topics[a]
         others = list(others)
         several = [topics[b] for b in others]
@@ -83,13 +88,17 @@ def groups_of(
             words = np.concatenate([topic_b.words for topic_b in several])
             column = counts[words]
             shared = np.flatnonzero(column)  # words that only one topic has lose nothing
+            # the counts of these words in the other topics, and their terms n log n
             theirs, their_terms = (
                 np.concatenate([getattr(topic_b, name) for topic_b in several])[shared]
                 for name in ("counts", "terms")
             )
+            # f(n_a) + f(n_b) - f(n_a + n_b), where entr is -f
             of_word = np.zeros(len(words))
             of_word[shared] = terms[words[shared]] + their_terms + entr(column[shared] + theirs)
+            # sums over the words of each topic; reduceat cannot sum over no words
             lost[nonempty] = np.add.reduceat(of_word, (np.cumsum(lengths) - lengths)[nonempty])
+            # for the next call
             counts[one.words] = 0.0
             terms[one.words] = 0.0
         p = one.size
@@ -102,15 +111,16 @@ def groups_of(
     while len(groups) > n:
         if waiting:
             _, a, b = heapq.heappop(waiting)
-            if a not in groups or b not in groups:
+            if a not in groups or b not in groups:  # merged in an earlier step
                 continue
         else:  # the remaining topics have no frequent words in common
-            a, b = sorted(groups, key=lambda k: (topics[k].size, k))[:2]
+            a, b = sorted(groups, key=lambda k: (topics[k].size, k))[:2]  # the two smallest
         merged = len(near)  # the number of the new topic, as merged topics are kept in `near`
         groups[merged] = sorted(groups.pop(a) + groups.pop(b))
         for topic in (topics.pop(a), topics.pop(b)):
             counts[topic.words] += topic.counts
         topics[merged] = Topic.of(counts)
+        # the full row is zero again for the next topic
         counts[topics[merged].words] = 0.0
         near[merged] = {k for k in near[a] | near[b] if k in groups}
         for k in near[merged]:
@@ -121,20 +131,25 @@ def groups_of(
 
 
 def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]:
-    """The neighbours of each topic, with which it is compared.  The relation is symmetric."""
+    """The n neighbours of each topic, with which it is compared; `V` is the number of words.
+
+    The relation is symmetric, so a topic can have more than n neighbours.
+    """
     if n >= len(topics) - 1:
         return {k: set(topics) - {k} for k in topics}
     largest = []
     for words, counts, _, size in topics.values():
         rows_of_block = _largest(counts, WORDS) if len(words) > WORDS else slice(None)
+        # roots of shares, whose products sum to a similarity from 0 to 1
         largest.append((words[rows_of_block], np.sqrt(counts[rows_of_block] / size)))
     ends = np.cumsum([0, *(len(words) for words, _ in largest)])
     words, values = (np.concatenate(blocks) for blocks in zip(*largest, strict=True))
-    roots = sparse.csr_matrix((values, words, ends), shape=(len(topics), V))
-    alike = (roots @ roots.T).tocsr()
+    roots = csr_matrix((values, words, ends), shape=(len(topics), V))
+    alike = (roots @ roots.T).tocsr()  # the similarities of all topics with common words
     near: dict[int, set[int]] = {k: set() for k in topics}
     for k in topics:
         block = slice(alike.indptr[k], alike.indptr[k + 1])
+        # the most similar first
         others = alike.indices[block][np.argsort(-alike.data[block], kind="stable")]
         for neighbour in others[others != k][:n].tolist():
             near[k].add(neighbour)
@@ -152,6 +167,7 @@ def _largest(row: NDArray, n: int) -> NDArray[np.intp]:
 
     (NumPy's argpartition chooses among equal numbers differently on different processors.)
     """
+    # all that are at least the n-th largest number, which can be more than n
     places = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
     return np.sort(places[np.argsort(-row[places], kind="stable")[:n]])
 
@@ -162,6 +178,7 @@ def merged_topics(runs: Sequence[NDArray], n_topics: int) -> NDArray:
     The counts of merged topics are added, and divided by the number of fits.
     """
     rows = [row for counts in runs for row in counts]
+    # the mean number of tokens of a topic
     size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
     smallest = min(LEAST_COUNT, LEAST_SHARE * size)
     groups = groups_of(rows, n_topics, NEIGHBOURS, smallest)
@@ -172,7 +189,7 @@ class Largest(NamedTuple):
     """The most frequent words of topics, in ascending order, with weights scaled to length 1."""
 
     words: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    weights: NDArray
 
     @classmethod
     def of(cls, counts: NDArray) -> Self:
@@ -181,21 +198,23 @@ class Largest(NamedTuple):
         # row by row, because the array may be large
         words = np.array([_largest(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
-        largest = np.maximum(weights.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        # scaled by the largest weight first, so that squares neither overflow nor underflow
+        largest = np.maximum(weights.max(axis=1, keepdims=True), TINY)
         lengths = largest * np.sqrt(((weights / largest) ** 2).sum(axis=1, keepdims=True))
-        return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
+        return cls(words.astype(np.int64), weights / np.maximum(lengths, TINY))
 
-    def rows(self, n_features: int) -> sparse.csr_matrix:
-        """The weights as a sparse matrix."""
+    def rows(self, n_features: int) -> csr_matrix:
+        """The weights as a sparse matrix of shape (K, `n_features`)."""
         K, n = self.words.shape
-        ends = np.arange(0, K * n + 1, n)
+        ends = np.arange(0, K * n + 1, n, dtype=np.int64)  # each row has n entries
         rows = self.weights.ravel(), self.words.ravel(), ends
-        return sparse.csr_matrix(rows, shape=(K, n_features))
+        return csr_matrix(rows, shape=(K, n_features))
 
 
-def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray[np.float64]:
+def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray:
     """The share of runs that have found each topic; topics have counts of shape (K, V)."""
     largest = Largest.of(counts).rows(counts.shape[1])
+    # of each topic with the most similar topic of each run
     cosines_of_runs = [
         (largest @ run.rows(counts.shape[1]).T).max(axis=1).toarray() for run in runs
     ]

@@ -72,7 +72,7 @@ from annealvi.models.lda_prior import LDAPrior
 from annealvi.threads import shallow
 
 TopicEstimate = Literal["map", "variational"]
-Prior = float | NDArray[np.float64]
+Prior = float | NDArray
 #: The kernels count iterations in 32 bits.
 MOST_ITERATIONS = 2**31 - 1
 #: Number of words whose logarithms are computed together.
@@ -127,9 +127,11 @@ class PriorField(Field):
     """A prior in the form that the user sees: a number, or an array of one of the `shapes`."""
 
     def __init__(self, *shapes: str) -> None:
+        """Set the shapes that an array can have, such as "KV" for (n_topics, n_features)."""
         self.shapes = shapes
 
     def load(self, value: Any, path: str, sizes: Mapping[str, Any]) -> Prior:
+        """Check and return the prior at `path` in a file; `sizes` are the model's other fields."""
         names = {"K": "n_topics", "V": "n_features"}
         shapes = tuple(tuple(sizes[names[side]] for side in shape) for shape in self.shapes)
         dtype = np.dtype(sizes["dtype"])
@@ -144,6 +146,7 @@ ETA = PriorField("V", "KV")
 
 
 def read_only(value: Any) -> Any:
+    """Return a prior; if it is an array, it cannot be changed in place from now on."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return value
@@ -196,6 +199,7 @@ class LDA:
         estimate: TopicEstimate = "variational",
         options: LocalOptions | None = None,
     ) -> None:
+        """Make an LDA whose lambda is not set yet; see `initialize`, `assign` and `replace`."""
         self.n_topics = n_topics
         self.n_features = n_features
         self.dtype = np.dtype(dtype)
@@ -215,11 +219,12 @@ class LDA:
         #: Computes log C of documents, if the temperature is learned from it.
         self.partition: DocumentPartition | None = None
         self.lam = aligned_empty((n_features, self.width), self.dtype)
+        # no steps are pending
         self.decay = np.ones(n_features)
         self.now = 1.0
-        self._sums: NDArray[np.float64] | None = None
+        self._sums: NDArray | None = None
         self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
-        self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
+        self._prior: tuple[NDArray, NDArray] | None = None  # rows, sums over words
         #: Values that were computed from lambda, by name.
         self.derived: dict[Any, Any] = {}
         #: Another object after each change of lambda, by which engines know if it has changed.
@@ -230,11 +235,16 @@ class LDA:
         """V, K padded and the dtype, for which buffers are made."""
         return self.n_features, self.width, self.dtype
 
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """The numbers of all words."""
+        return np.arange(self.n_features, dtype=np.int64)
+
     def initialize(self, rng: RandomState, X: Any = None, init: str = "random") -> None:
         """Set the topics to a starting point."""
         self.rng = rng
         lam = self._empty()
-        components = lam[:, : self.n_topics].T
+        components = lam[:, : self.n_topics].T  # a view of shape (K, V), to which starts writes
         if init == "kmeans++":
             starts.topics_of_spread_documents(X, rng, components)
         elif init == "documents":
@@ -246,12 +256,12 @@ class LDA:
     # ------------------------------------------------------------------- priors
 
     @property
-    def alpha_row(self) -> NDArray[np.float64]:
+    def alpha_row(self) -> NDArray:
         """The prior alpha, of shape (K,)."""
         alpha = self.alpha
         return np.full(self.n_topics, alpha, np.float64) if np.ndim(alpha) == 0 else alpha
 
-    def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
+    def effective_alpha(self, tempering: Tempering) -> NDArray:
         """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
         b = tempering.of_priors
         return b * self.alpha_row + (1.0 - b)
@@ -261,66 +271,76 @@ class LDA:
         if not np.array_equal(self.eta, eta):
             self.catch_up(n_threads)  # pending steps must use the old prior
             self._prior = None
-        self.eta = eta
+        self.eta = eta  # even if equal, because the dtype or the flags may differ
 
     def eta_rows(self, dtype: DTypeLike, b: float = 1.0) -> NDArray:
         """Return b eta as a (V, K) array; if eta is a number, it takes the memory of one row."""
         shape = self.n_features, self.n_topics
         eta = np.asarray(self.eta, dtype=np.float64)
         if eta.ndim == 0:
+            # a view in which all rows are the same memory
             return np.broadcast_to(np.full(self.n_topics, b * eta, dtype=dtype), shape)
         rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
         return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
-    def prior(self) -> tuple[NDArray, NDArray[np.float64]]:
+    def prior(self) -> tuple[NDArray, NDArray]:
         """The rows of eta, and their sums over words, of shape (K,) or (1,)."""
         if self._prior is None:
             eta = np.asarray(self.eta, dtype=np.float64)
             topics = eta if eta.ndim == 2 else eta.reshape(1, -1)
-            n_copies = self.n_features if eta.ndim == 0 else 1
+            n_copies = self.n_features if eta.ndim == 0 else 1  # a number is the prior of V words
             self._prior = self.eta_rows(self.dtype), n_copies * topics.sum(axis=1)
         return self._prior
 
     # ------------------------------------------------------------------- lambda
 
-    def present(self) -> NDArray:
-        """The present lambda, of shape (V, K padded), which is a copy if steps are pending."""
+    def up_to_date_lambda(self) -> NDArray:
+        """Lambda with all steps applied, of shape (V, K padded); a copy if steps are pending."""
         if self.now == 1:
             return self.lam
+        # copies, because the local step of another thread may read the rows
         lam = aligned_copy(self.lam)
-        words = np.arange(self.n_features)
-        move_rows(words, lam, self.prior()[0], self.decay.copy(), self.now)
+        move_rows(self.words, lam, eta=self.prior()[0], decay=self.decay.copy(), now=self.now)
         return lam
 
     @property
     def components(self) -> NDArray:
-        """The present lambda as a view of shape (K, V)."""
-        return self.present()[:, : self.n_topics].T
+        """Lambda with all steps applied, as a view of shape (K, V)."""
+        return self.up_to_date_lambda()[:, : self.n_topics].T
 
     def counts(self) -> NDArray:
         """The counts of words in each topic, lambda minus the prior, as a new (K, V) array."""
+        # at least 0, because the difference has rounding errors
         return np.maximum(self.components - self.eta_rows(self.dtype).T, 0, order="C")
 
     def rows_of(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of the rows of some words, to which pending steps have been applied."""
         lam = self.lam[words]
-        if self.now != 1:
+        if self.now != 1:  # otherwise no steps are pending
             move_rows(
-                np.arange(len(words)), lam, self.prior()[0][words], self.decay[words], self.now
+                np.arange(len(words), dtype=np.int64),  # rows of the copies
+                lam,
+                eta=self.prior()[0][words],
+                decay=self.decay[words],
+                now=self.now,
             )
         return lam[:, : self.n_topics]
 
     @property
-    def sums(self) -> NDArray[np.float64]:
+    def sums(self) -> NDArray:
         """The sums of lambda over words, of shape (K,)."""
         if self._sums is None:
             self._sums = np.empty(self.n_topics)
             partial = separate_rows(kernels.n_blocks(self.n_features), self.n_topics)
-            kernels.sum_topics(self.present(), 1, partial, self._sums)
+            # writes to `sums`; one thread, because any thread may ask for the sums
+            kernels.sum_topics(
+                self.up_to_date_lambda(), n_threads=1, partial=partial, sums=self._sums
+            )
         return self._sums
 
     @sums.setter
-    def sums(self, value: NDArray[np.float64] | None) -> None:
+    def sums(self, value: NDArray | None) -> None:
+        """Set the sums after a step; with None they are computed when they are needed."""
         self._sums = value
 
     def changed(self) -> None:
@@ -328,8 +348,8 @@ class LDA:
         self.derived = {}
         self.version = object()
 
-    def own(self) -> None:
-        """Before a change, copy arrays that are a part of a file."""
+    def copy_if_read_only(self) -> None:
+        """Before a change, copy lambda and `decay` if they are read-only parts of a file."""
         if not self.lam.flags.writeable:
             self.lam = aligned_copy(self.lam)
             self.decay = self.decay.copy()
@@ -337,15 +357,15 @@ class LDA:
     def catch_up(self, n_threads: int = 1) -> None:
         """Apply the pending steps of all rows."""
         if self.now != 1:
-            self.own()
+            self.copy_if_read_only()
             self._sums = move_rows(
-                np.arange(self.n_features),
+                self.words,
                 self.lam,
-                self.prior()[0],
-                self.decay,
-                self.now,
+                eta=self.prior()[0],
+                decay=self.decay,
+                now=self.now,
                 n_threads=n_threads,
-                whole=True,
+                whole=True,  # the result is the sums of the new rows
             )
             self.decay = np.ones(self.n_features)
             self.now = 1.0
@@ -369,10 +389,11 @@ class LDA:
     def assign(self, components: ArrayLike) -> None:
         """Set lambda from an array of shape (K, V)."""
         lam = self._empty()
-        lam[:, : self.n_topics].T[:] = components
+        lam[:, : self.n_topics].T[:] = components  # written through a transposed view
         self.replace(lam)
 
     def _empty(self) -> NDArray:
+        """Return a new array for lambda, of which only the padding is set, to 0."""
         lam = aligned_empty((self.n_features, self.width), self.dtype)
         lam[:, self.n_topics :] = 0
         return lam
@@ -384,15 +405,16 @@ class LDA:
         """
         V = self.n_features + n
         K = self.n_topics
-        sums = self.sums
+        sums = self.sums  # before lambda changes
         spare = self._spare
+        # also if lambda has been replaced, and is no longer a view of the spare rows
         if spare is None or self.lam.base is not spare.base or len(spare) < V:
             spare = aligned_empty((2 * V, self.width), self.dtype)
             spare[: self.n_features] = self.lam
         if np.ndim(self.eta):
             smallest = np.repeat(self.eta.min(axis=-1, keepdims=True), n, axis=-1)
             self.eta = read_only(np.concatenate([self.eta, smallest], axis=-1))
-        self.decay = np.append(self.decay, np.full(n, self.now))
+        self.decay = np.append(self.decay, np.full(n, self.now))  # no steps of new rows are pending
         self.n_features = V
         self.lam = spare[:V]
         self._spare = spare
@@ -405,11 +427,11 @@ class LDA:
 
     # ------------------------------------------------------ what follows from lambda
 
-    def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
-        """Compute E log beta or, with the map estimate, log E beta."""
+    def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray:
+        """Compute E log beta or, with the map estimate, log E beta, for rows of lambda."""
         log = log_of(self.estimate)
         logs = log(np.asarray(lam, dtype=np.float64), out=out)
-        logs[:, : self.n_topics] -= log(self.sums)
+        logs[:, : self.n_topics] -= log(self.sums)  # not in the padding
         return logs
 
     def bound(self, b: float = 1.0) -> float:
@@ -426,10 +448,11 @@ class LDA:
         K = self.n_topics
         V = self.n_features
         sums = self.sums
-        lam = self.present()
+        lam = self.up_to_date_lambda()
         eta = np.asarray(self.eta, dtype=np.float64) * b
         # its shape is (1, 1), (V, 1) or (V, K), so that equal terms of the prior are summed once
         eta = eta.reshape(-1, 1) if eta.ndim < 2 else eta.T
+        # how many words, and how many topics, an element of eta is the prior of
         of_words = V // eta.shape[0]
         of_topics = K // eta.shape[1]
         of_each = np.broadcast_to(eta, (V, eta.shape[1]))
@@ -444,11 +467,12 @@ class LDA:
     def _log_density(self, b: float) -> float:
         """Compute the sum over k of log Dir(E beta_k; b eta_k + 1) - log Dir(E beta_k; 1)."""
         V = self.n_features
-        lam = self.present()
+        lam = self.up_to_date_lambda()
         eta = self.eta_rows(np.float64, b)
         total = np.zeros(self.n_topics)
         for rows in gen_batches(V, TOPIC_ROWS):  # the order is the same for any number of threads
             total += np.sum(eta[rows] * self.logs(lam[rows, : self.n_topics]), axis=0)
+        # if all rows are equal, the log normalizer of the prior is computed from one row
         copies = V if np.ndim(self.eta) == 0 else 1
         eta = eta[: V // copies]
         of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
@@ -457,16 +481,16 @@ class LDA:
 
     # -------------------------------------------- what temperatures ask; see annealvi.model
 
-    def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
+    def normalise_at(self, inverse: NDArray | None) -> None:
         """See :class:`annealvi.model.LocallyNormalised`."""
         self.partition = None if inverse is None else DocumentPartition(inverse)
 
-    def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_mean_unit(self, inverse: NDArray) -> NDArray:
         """log E[sum_k theta_k^b sum_v beta_kv^b], with the expectation over the prior."""
         prior = LDAPrior(
             self.n_topics,
             self.n_features,
-            [1],
+            [1],  # the lengths of documents, which this result does not depend on
             doc_topic_prior=self.alpha_row,
             topic_word_prior=np.asarray(self.eta, dtype=np.float64),
         )
@@ -486,6 +510,7 @@ class LDA:
             "n_words": self.n_words,
             "n_components": self.n_topics,
             "n_features": self.n_features,
+            # a number if all topics have the same prior
             "doc_topic_prior": self.alpha if np.ptp(self.alpha) else float(self.alpha_row[0]),
             "topic_word_prior": np.asarray(self.eta),
         }
@@ -493,13 +518,14 @@ class LDA:
     # ----------------------------------------------------------------------- files
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for pickles, without what can be computed again."""
         return vars(self) | {"corpus": None, "_spare": None, "_prior": None, "derived": {}}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return an independent copy whose rows are aligned in memory too."""
-        copied = shallow(self)
+        copied = shallow(self)  # the same attributes; those that steps change are copied below
         memo[id(self)] = copied
-        vars(copied).update(self.__getstate__())
+        vars(copied).update(self.__getstate__())  # without caches, which belong to this object
         copied.lam = aligned_copy(self.lam)
         copied.decay = self.decay.copy()
         copied.rng = copy.deepcopy(self.rng, memo)
@@ -551,7 +577,7 @@ def move_rows(
     words: NDArray[np.int64],
     lam: NDArray,
     eta: NDArray,
-    decay: NDArray[np.float64],
+    decay: NDArray,
     now: float,
     *,
     n_threads: int = 1,
@@ -559,7 +585,7 @@ def move_rows(
     floor: float = 0.0,
     whole: bool = False,
     statistics: Any = None,
-) -> NDArray[np.float64]:
+) -> NDArray:
     """Apply the pending steps to the rows of some words in place, and add statistics if given.
 
     Statistics are multiplied by `amount`, and lambda is at least `floor`.  The sums of the new rows
@@ -567,16 +593,16 @@ def move_rows(
     """
     n_topics = eta.shape[1]
     sums = np.empty(n_topics)
-    partial = separate_rows(kernels.n_blocks(len(words)), n_topics)
+    partial = separate_rows(kernels.n_blocks(len(words)), n_topics)  # the sums of blocks of rows
     if statistics is None:
         block = None
-        values = lam
+        values = lam  # not read, because no word has a row of statistics
         row_of = np.full(len(decay), -1, dtype=np.int32)
     else:
-        block = statistics.deferred
+        block = statistics.deferred  # if not None, the kernel sums its statistics row by row
         values = statistics.stored
         row_of = statistics.row_of
-    kernels.step_topics(
+    kernels.step_topics(  # overwrites lam, decay, partial and sums
         words,
         lam,
         eta,

@@ -66,7 +66,7 @@ def usual_prior(n_topics: int) -> float:
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
-def prior_sums(gamma: NDArray, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+def prior_sums(gamma: NDArray, alpha: NDArray) -> NDArray:
     """Sums over documents that have been fitted with the prior alpha, from which alpha is learned.
 
     For each topic, sum_d psi(gamma_dk) - psi(alpha_k); the last number is the sum over d of
@@ -87,9 +87,7 @@ def learns_at(tempering: Tempering) -> bool:
     return tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
 
 
-def learned_alpha(
-    alpha: NDArray[np.float64], sums: NDArray[np.float64], rho: float, b: float
-) -> NDArray[np.float64]:
+def learned_alpha(alpha: NDArray, sums: NDArray, rho: float, b: float) -> NDArray:
     """Return alpha after a step of size rho, or the same object if it does not change.
 
     `sums` are the :func:`prior_sums` of the documents.
@@ -103,8 +101,10 @@ def learned_alpha(
         return inside  # the user assigned an alpha outside the limits
     if not sums[-1] > 0:
         return alpha  # there were no words
-    used = b * alpha + (1.0 - b)
+    used = b * alpha + (1.0 - b)  # the prior in the objective at inverse temperature b
+    # Minka's fixed point
     best = used * np.maximum(sums[:-1], 0.0) / sums[-1]
+    # a step towards it, solved for alpha
     moved = (used + rho * (best - used) - (1.0 - b)) / b
     return np.clip(moved, lowest, highest)
 
@@ -112,23 +112,29 @@ def learned_alpha(
 def learned_eta(
     eta: float, mean: float, shape: tuple[int, int], rho: float, b: float, point: float
 ) -> float:
-    """Return eta after a step, for the mean of E log beta over topics of `shape`, (K, V).
+    """Return eta after a step of size rho, for topics of `shape`, (K, V).
 
+    `mean` is the mean of E log beta over topics and words, and b the power of the priors.
     `point` is 1 if topics are point estimates, and otherwise 0.
     """
     n_topics, n_features = shape
     centre = usual_prior(n_topics)
     lowest = centre / ETA_RANGE
     highest = centre * ETA_RANGE
-    used = b * min(max(eta, lowest), highest) + point
+    used = b * min(max(eta, lowest), highest) + point  # in the objective
     before = float(_digamma(used) - _digamma(n_features * used))
     target = (1.0 - rho) * before + rho * mean
-    moved = symmetric_from_mean(target, n_features, b * lowest + point, b * highest + point)
+    moved = symmetric_from_mean(
+        target, size=n_features, lowest=b * lowest + point, highest=b * highest + point
+    )
     return float(np.clip((moved - point) / b, lowest, highest))
 
 
-def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) -> float:
-    """Compute the mean of E log beta, block after block and always in the same order."""
+def mean_of_logs(logs: Callable[[slice], NDArray], n_features: int) -> float:
+    """Compute the mean of E log beta, block after block and always in the same order.
+
+    The function `logs` returns E log beta for a slice of the `n_features` words.
+    """
     means = []
     sizes = []
     for start in range(0, n_features, ROWS):
@@ -145,6 +151,7 @@ def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -
     """
 
     def excess(log_x: float) -> float:
+        """By how much psi(x) - psi(size x) exceeds `mean`."""
         x = math.exp(log_x)
         return float(_digamma(x) - _digamma(size * x) - mean)
 
@@ -157,7 +164,8 @@ def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -
     return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
 
 
-def _digamma(x: Any) -> NDArray[np.float64]:
+def _digamma(x: Any) -> NDArray:
+    """Compute the digamma function of numbers in float64."""
     return special.digamma(np.asarray(x, dtype=np.float64))
 
 
@@ -175,11 +183,12 @@ class DocumentPartition:
 
     SCHEMA = Schema(sums=Optional(Array(("points", "width"))), moved=Number(0.0))
 
-    def __init__(self, inverses: NDArray[np.float64]) -> None:
+    def __init__(self, inverses: NDArray) -> None:
+        """Prepare the sums at M inverse temperatures."""
         self.grid = PowerGrid(inverses)
         #: Sums of topics over the vocabulary, or None if they must be computed again, and the sum
         #: of the step sizes since they were computed.
-        self.sums: NDArray[np.float64] | None = None
+        self.sums: NDArray | None = None
         self.moved = 0.0
         self._rows = np.empty((0, 0))  # scratch for E log theta
 
@@ -203,6 +212,7 @@ class DocumentPartition:
         self.SCHEMA.restore(self, tree, path, points=self.grid.n_points, width=width)
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for pickles and copies, without scratch."""
         return vars(self) | {"_rows": np.empty((0, 0))}
 
     def refresh(self, model: Any, n_threads: int) -> None:
@@ -214,26 +224,25 @@ class DocumentPartition:
         scratch = aligned_empty((min(model.n_features, PIECE), width), np.float64)
         sums = np.zeros((self.grid.n_points, width))
         for rows in gen_batches(model.n_features, PIECE):
-            words = np.arange(rows.start, rows.stop)
+            words = np.arange(rows.start, rows.stop, dtype=np.int64)
             logs = scratch[: len(words)]
             logs[:, :K] = model.rows_of(words)
             logs[:, K:] = 0
             model.logs(logs, out=logs)  # -infinity in the padding
-            self.grid.column_sums(logs, sums, n_threads=n_threads)
+            self.grid.column_sums(logs, sums, n_threads=n_threads)  # adds to `sums`
         self.sums = sums
         self.moved = 0.0
 
-    def __call__(
-        self, gamma: NDArray, n_words: NDArray[np.float64], n_threads: int
-    ) -> NDArray[np.float64]:
+    def __call__(self, gamma: NDArray, n_words: NDArray, n_threads: int) -> NDArray:
         """Compute log C_d for each document, of shape (n_samples, M)."""
         rows = self._e_log_theta(gamma)
+        # S_d at the points of the grid, from which it is interpolated at the inverse temperatures
         sums = self.grid.row_sums(rows, self.sums, n_threads=n_threads)
         return n_words[:, None] * special.log(np.maximum(self.grid.at_inverses(sums), TINY))
 
     def of_batch(
-        self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
-    ) -> tuple[NDArray[np.float64], float]:
+        self, gamma: NDArray, alpha: NDArray, n_words: NDArray, n_threads: int
+    ) -> tuple[NDArray, float]:
         """Return sums over documents: of log C_d, shape (M,), and of the theta terms of b * energy.
 
         A document's theta terms are b sum_k E log theta_k sum_v n_v phi_vk.  After a converged
@@ -241,12 +250,13 @@ class DocumentPartition:
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self.sums, n_threads=n_threads)
+        # summed over documents before it is interpolated, which takes less time
         total = np.sum(n_words[:, None] * special.log(np.maximum(sums, TINY)), axis=0)
         log_c = self.grid.at_inverses(total)
         energy = np.sum((gamma - alpha) * e_log_theta[:, : gamma.shape[1]])
         return log_c, float(energy)
 
-    def _e_log_theta(self, gamma: NDArray) -> NDArray[np.float64]:
+    def _e_log_theta(self, gamma: NDArray) -> NDArray:
         """Compute E log theta in padded rows, which are valid until the next call."""
         n, K = gamma.shape
         width = padded_length(K, np.float64)

@@ -46,7 +46,7 @@ def engine_of(
 
     Its buffers are those of the engine `kept` if that computes on the same device.
     """
-    card = device_of(device)
+    card = device_of(device)  # the GPU, or None for the processor
     if card is not None and (dtype != np.float32 or n_topics > gpu.MOST_TOPICS):
         raise BadParameter(
             "device",
@@ -54,7 +54,7 @@ def engine_of(
             device,
             f"GPUs compute in float32, and fit {gpu.MOST_TOPICS:,} topics at most.",
         )
-    engine: Any = getattr(kept, "inner", kept)
+    engine: Any = getattr(kept, "inner", kept)  # the inner engine of a ShardEngine
     if engine is None or engine.device is not card:
         engine = CPUEngine() if card is None else GPUEngine(card)
     engine.n_threads = n_threads
@@ -77,18 +77,19 @@ class ShardSum(NamedTuple):
     #: The energy, and the part of words in it at the topics of the step, both in nats.
     energy: float | None = None
     of_words: float | None = None
-    log_partition: NDArray[np.float64] | None = None
+    log_partition: NDArray | None = None
     #: The sums from which priors are learned.
-    prior_sums: NDArray[np.float64] | None = None
+    prior_sums: NDArray | None = None
     #: The inverse temperatures of documents that a rule has computed.
     inverse: NDArray | None = None
 
     def plus(self, second: ShardSum) -> ShardSum:
         """Add the results of other shards; this may change the arrays of the first."""
         seen_words, rows = _sum_of_rows(self, second)
-        inverse = None
+        inverse = None  # of each document, so these are joined instead of added
         if self.inverse is not None and second.inverse is not None:
             inverse = np.concatenate([self.inverse, second.inverse])
+        # both results have the same fields
         known = [name for name in ADDED if getattr(self, name) is not None]
         added = {name: getattr(self, name) + getattr(second, name) for name in known}
         return ShardSum(seen_words=seen_words, rows=rows, inverse=inverse, **added)
@@ -98,21 +99,23 @@ class ShardSum(NamedTuple):
 ADDED = ("n_units", "energy", "of_words", "log_partition", "prior_sums")
 
 
-def _sum_of_rows(
-    first: ShardSum, second: ShardSum
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Add the statistics of two results, in float64."""
+def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], NDArray]:
+    """Return which words occur in two results, and the sum of their statistics, in float64.
+
+    A result has rows either for all words, or only for the words that occur in it.
+    """
     seen_words = first.seen_words | second.seen_words
     n_words = int(np.count_nonzero(seen_words))
     n_rows = max(len(first.rows), len(second.rows))
     if n_rows < len(seen_words):  # both lack rows for some words
         n_rows = n_words
     if len(first.rows) == len(second.rows) == n_rows:
-        out = first.rows if first.rows.dtype == np.float64 else None
+        out = first.rows if first.rows.dtype == np.float64 else None  # in place if possible
         return seen_words, np.add(first.rows, second.rows, out=out, dtype=np.float64)
     total = np.zeros((n_rows, first.rows.shape[1]))
-    whole = n_rows == len(seen_words)
-    places = np.arange(n_rows) if whole else np.cumsum(seen_words) - 1
+    whole = n_rows == len(seen_words)  # a row for each word
+    # the row of each word in the sum
+    places = np.arange(n_rows, dtype=np.int64) if whole else np.cumsum(seen_words) - 1
     for shard in (first, second):
         has_all = len(shard.rows) == n_rows
         total[slice(None) if has_all else places[shard.seen_words]] += shard.rows
@@ -130,7 +133,10 @@ def fit_shard(
     moments: bool,
     seeds: NDArray[np.int64] | None,
 ) -> ShardSum:
-    """Make the local step of a shard, with one of the random `seeds` if gamma starts at random."""
+    """Make the local step of a shard, with one of the random `seeds` if gamma starts at random.
+
+    The shard consists of `rows` of X, and `number` is its number, counted from 0.
+    """
     rng = None if seeds is None else RandomState(int(seeds[number]))
     step = engine.e_step(model, Batch(X, rows), tempering, moments, rng)
     statistics = step.statistics
@@ -205,16 +211,18 @@ class ShardEngine(Engine):
         moments: bool = False,
         rng: RandomState | None = None,
     ) -> LocalStep:
+        """Sum the local steps of the shards of a batch; see :meth:`Engine.e_step`."""
         seeds = None
         rows = batch.rows
         if model.options.exact and model.rng is not None:
             size = self.shard_size or rows.stop - rows.start
+            # one for each shard, so that results do not depend on which process fits it
             seeds = model.rng.randint(2**31 - 1, size=-(-(rows.stop - rows.start) // size))
         if moments or tempering.rule is not None:
             self._partition(model, tempering)  # its sums are used for several shards
         task = partial(fit_shard, tempering=tempering, moments=moments, seeds=seeds)
         total = self._total(task, ShardSum.plus, model, batch.data, rows)
-        statistics = self.begin(model)
+        statistics = self.begin(model)  # empty
         statistics.put_seen(total.seen_words, total.rows)
         statistics.prior_sums = total.prior_sums
         step = LocalStep(
@@ -226,6 +234,7 @@ class ShardEngine(Engine):
             unit="word",
         )
         if total.of_words is not None:
+            # after a full step, `m_step` replaces the energy of words in the step
             statistics.of_words = total.of_words
             statistics.local_step = step
             statistics.b0 = float(inverse_of_each(tempering, 1, model.dtype)[0])
@@ -240,6 +249,7 @@ class ShardEngine(Engine):
         *,
         gamma: NDArray | None = None,
     ) -> float:
+        """Sum the bounds of the shards; see :meth:`Engine.document_bound`."""
         if not X.shape[0]:
             return 0.0
         return self._sum("document_bound", model, X, tempering, at, gamma=gamma)
@@ -249,9 +259,7 @@ class ShardEngine(Engine):
     ) -> float:
         return self._sum("objective", model, X, tempering, gamma=gamma)
 
-    def moments(
-        self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def moments(self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray) -> NDArray:
         return self._sum("moments", model, X, tempering, inverse=inverse)
 
     def _sum(
@@ -263,7 +271,10 @@ class ShardEngine(Engine):
         gamma: NDArray | None = None,
         **options: Any,
     ) -> Any:
-        """Sum the results of a method of engines over the shards of all documents."""
+        """Sum the results of an engine's method, by name, over the shards of all documents.
+
+        The method gets the `temperings` of the documents, rows of `gamma`, and the `options`.
+        """
         task = partial(
             evaluate_shard, method=method, temperings=temperings, gamma=gamma, options=options
         )
@@ -277,7 +288,7 @@ class ShardEngine(Engine):
         X: Any,
         rows: slice,
     ) -> T:
-        """Sum a task's results over the shards of some documents."""
+        """Sum a task's results over the shards of some documents; `merged` adds two results."""
         if isinstance(X, Elsewhere):
             return X.total(task, merged, model, rows, lent_engine)
         size = self.shard_size or max(1, rows.stop - rows.start)

@@ -31,12 +31,14 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import bisect
+from scipy.sparse import csr_matrix
 from scipy.special import polygamma
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.random import sample_without_replacement
 
 from annealvi._kernels import lda_seeds, special
+from annealvi.matrices import summed
 from annealvi.model import Form
 from annealvi.threads import writing
 
@@ -57,16 +59,16 @@ SAME = 1e-9
 
 
 def random_topics(rng: RandomState, out: NDArray) -> None:
-    """Draw lambda ~ Gamma(100, 0.01), with the same random numbers as scikit-learn."""
+    """Draw lambda ~ Gamma(100, 0.01) into `out`, with the same random numbers as scikit-learn."""
     n_topics, n_features = out.shape
     at_once = max(1, n_topics // TOPIC_PARTS)
     for start in range(0, n_topics, at_once):
-        block = out[start : start + at_once]
+        block = out[start : start + at_once]  # a view
         block[:] = gamma_draws(rng, (len(block), n_features))
 
 
 def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) -> None:
-    """Set lambda_k to eta_k plus 5 times the counts of 5 random documents."""
+    """Set lambda_k, the rows of `out`, to eta_k plus 5 times the counts of 5 random documents."""
     n_samples = X.shape[0]
     size = min(SEED_DOCUMENTS, n_samples)
     groups = [_sample(n_samples, size, rng) for _ in range(len(out))]
@@ -75,14 +77,14 @@ def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) ->
 
 
 def topics_of_spread_documents(X: Any, rng: RandomState, out: NDArray) -> None:
-    """Set lambda_k to 1 plus 5 times the counts of 5 similar documents.
+    """Set lambda_k, the rows of `out`, to 1 plus 5 times the counts of 5 similar documents.
 
     The documents of different topics are far from each other.  If there are too few different
     documents, the remaining topics are drawn by :func:`random_topics`.
     """
     groups = spread_documents(X, len(out), SEED_DOCUMENTS, rng)
     out[: len(groups)] = 1.0
-    random_topics(rng, out[len(groups) :])
+    random_topics(rng, out=out[len(groups) :])  # if any rows remain
     _add_counts(X, groups, np.broadcast_to(1.0, out.shape), out)
 
 
@@ -95,7 +97,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     distance to the nearest earlier centre (k-means++, Arthur and Vassilvitskii 2007).
     """
     size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_PER_TOPIC * n_topics))
-    sample = np.arange(size)
+    sample = np.arange(size, dtype=np.int64)
     if size < X.shape[0]:
         sample = np.sort(_sample(X.shape[0], size, rng))
     vectors = _unit_vectors(X[sample])
@@ -103,7 +105,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     values = vectors.data
     first = vectors.indptr
     # transposed, so that only the entries of the centre's words are read
-    of_word = sparse.csr_matrix(vectors.T)
+    of_word = csr_matrix(vectors.T)
     rows_of_word = of_word.indices.astype(np.int64)
     first_of_word = of_word.indptr.astype(np.int64)
     # the distance to the nearest centre is 1 - cosine, half the squared distance; documents
@@ -114,12 +116,14 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     groups: list[NDArray[np.int64]] = []
     while len(groups) < n_topics:
         reach = np.cumsum(distance)
-        if not reach[-1] > 0:
+        if not reach[-1] > 0:  # each document equals a centre
             break
+        # a random document, with probability proportional to its distance
         centre = int(np.searchsorted(reach, rng.random_sample() * reach[-1], side="right"))
         if centre == size:  # because of a rounding error
             centre = int(np.flatnonzero(distance)[-1])
         entries = slice(first[centre], first[centre + 1])
+        # updates `distance`, and writes the cosines to the centre and the nearest documents
         lda_seeds.join_centre(
             values[entries],
             words[entries],
@@ -137,7 +141,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
 
 def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
     """Draw the numbers of `size` different documents, in any order."""
-    if n_samples < MANY:
+    if n_samples < MANY:  # `choice` makes an array of all numbers
         return rng.choice(n_samples, size, replace=False)
     return sample_without_replacement(n_samples, size, random_state=rng).astype(np.int64)
 
@@ -148,25 +152,27 @@ def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray)
     `out` must contain `start` already, because only elements with counts are written.
     """
     rows, places = np.unique(groups, return_inverse=True)  # only these rows of X are converted
-    ends = np.arange(len(groups) + 1) * groups.shape[1]
+    ends = np.arange(len(groups) + 1, dtype=np.int64) * groups.shape[1]
     weights = np.full(groups.size, SEED_WEIGHT)
-    chosen = sparse.csr_matrix((weights, places.ravel(), ends), (len(groups), len(rows)))
+    # a matrix whose product with the counts sums the documents of each group
+    chosen = csr_matrix((weights, places.ravel(), ends), (len(groups), len(rows)))
     counts = (chosen @ X[rows]).tocoo()
     out[counts.row, counts.col] = start[counts.row, counts.col] + counts.data
 
 
-def _unit_vectors(X: Any) -> sparse.csr_matrix:
+def _unit_vectors(X: Any) -> csr_matrix:
     """The vectors log(1 + n) idf of documents, scaled to norm 1, in double precision."""
-    vectors = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+    vectors = csr_matrix(X, dtype=np.float64, copy=True)
     vectors.eliminate_zeros()
     n_documents = np.bincount(vectors.indices, minlength=X.shape[1])
+    # the logarithm is 0 for words in all documents, whose entries are then removed
     idf = special.log(X.shape[0] / np.maximum(n_documents, 1))
     vectors.data = special.log1p(vectors.data) * idf[vectors.indices]
     vectors.eliminate_zeros()
     return normalize(vectors, copy=False)
 
 
-def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray:
     """Gamma(100, 0.01), as scikit-learn draws the start of topics and of documents."""
     return rng.gamma(100.0, 0.01, shape)
 
@@ -191,6 +197,7 @@ class CorpusOfFit:
     def __init__(
         self, X: Any, n_documents: float | None = None, n_words: float | None = None
     ) -> None:
+        """Set the documents X, and the numbers of documents and words of the whole corpus."""
         self.X = X
         self.n_documents = n_documents
         self.n_words = n_words
@@ -198,10 +205,11 @@ class CorpusOfFit:
 
     def critical_temperature(self, n_topics: int, alpha: float, form: Form) -> float:
         """The critical temperature of the documents, or a constant if there are too few."""
+        # a whole corpus can be smaller, but the first documents of a stream must be enough
         if self.X.shape[0] < min(LEAST_DOCUMENTS, self.n_documents or 0):
             return DEFAULT_CRITICAL
         key = n_topics, alpha, form
-        with writing(self):
+        with writing(self):  # so that only one thread computes it
             if key not in self._critical:
                 self._critical[key] = critical_temperature(self.X, n_topics, alpha, form)
             return self._critical[key]
@@ -209,22 +217,24 @@ class CorpusOfFit:
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
     """Compute the temperature (at least 1) below which topics of these documents differ."""
-    X = X[:: max(1, -(-X.shape[0] // MOST))]
-    lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-    X = sparse.csr_matrix(X[lengths > 0], dtype=np.float64)
+    X = X[:: max(1, -(-X.shape[0] // MOST))]  # at most MOST documents
+    lengths = summed(X, axis=1, dtype=np.float64)
+    X = csr_matrix(X[lengths > 0], dtype=np.float64)
     lengths = lengths[lengths > 0]
-    totals = np.asarray(X.sum(axis=0)).ravel()
-    if not np.isfinite(totals.sum()):
+    totals = summed(X, axis=0)
+    if not np.isfinite(totals.sum()):  # the counts overflow
         return 1.0
     if n_topics == 1 or len(lengths) < LEAST or np.count_nonzero(totals) < LEAST:
         return 1.0
+    # n_dv / sqrt(N_d n_v), whose singular values are needed
     scaled = sparse.diags_array(lengths**-0.5) @ X[:, totals > 0]
     scaled = scaled @ sparse.diags_array(totals[totals > 0] ** -0.5)
     # rounded, because LAPACK's last digits depend on the processor
     sigma = float(f"{randomized_svd(scaled, RANK + 1, n_iter=4, random_state=0)[1][RANK]:.6g}")
-    share = float(lengths.mean()) / n_topics
+    share = float(lengths.mean()) / n_topics  # N / K
 
     def growth(b: float) -> float:
+        """The factor by which a change of topics grows in a step; see the docstring on top."""
         prior = alpha if form == "likelihood" else b * alpha + 1.0 - b
         a = b * b * share * float(polygamma(1, prior + b * share))
         return np.inf if a >= 1 else b * (1.0 + a / (1.0 - a) * sigma**2)
@@ -232,5 +242,6 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
     if growth(1.0 / MAX_CRITICAL) >= 1:
         return MAX_CRITICAL
     # growth is at least b, so topics separate at T = 1 if not before
+    # growth may be infinite, which bisect does not accept
     inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / MAX_CRITICAL, 1.0, xtol=1e-4)
     return round(1.0 / float(inverse), 2)

@@ -48,7 +48,7 @@ from annealvi._kernels import partition as kernels
 from annealvi._kernels.layout import padded_rows
 from annealvi.checks import COUNT, as_array, check_inverses, check_priors, checked
 from annealvi.exceptions import BadParameter
-from annealvi.matrices import check_matrix
+from annealvi.matrices import check_matrix, summed
 from annealvi.models.dirichlet import centre, log_rising
 from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
 from annealvi.partition.result import OutOfReach, check_log_c_at_1
@@ -426,7 +426,7 @@ class LDAPrior:
             The same as in the class.
         """
         X = check_matrix(X)
-        document_lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+        document_lengths = summed(X, axis=1, dtype=np.float64)
         return cls(
             n_components,
             X.shape[1],

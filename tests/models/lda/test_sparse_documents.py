@@ -62,7 +62,7 @@ def test_the_sparsity_of_a_temperature(T):
 def test_iterations_against_loops(n_iterations, T, dtype):
     model, X, b = make(dtype=dtype, max_iter=n_iterations), corpus().astype(dtype), 1 / T
     kappa = model.kappa(Tempering(b))
-    beta = model.present()[:, : SHAPE[0]].T.astype(np.float64)
+    beta = model.up_to_date_lambda()[:, : SHAPE[0]].T.astype(np.float64)
     beta /= beta.sum(axis=1, keepdims=True)
     gamma = np.ones((X.shape[0], SHAPE[0]), dtype)
     model.fit(X, gamma, Tempering(b), kappa=kappa)
@@ -87,7 +87,7 @@ def test_training_uses_it_and_inference_does_not():
 def test_the_objective_against_loops(T):
     model, X, b = make(), corpus(), 1 / T
     kappa = model.kappa(Tempering(b))
-    beta = model.present()[:, : SHAPE[0]].T
+    beta = model.up_to_date_lambda()[:, : SHAPE[0]].T
     beta = beta / beta.sum(axis=1, keepdims=True)
     given = np.log(beta), 0.15, 3000
     gamma = fits(X.toarray(), 1.0, b, *given, log_of=np.asarray, kappa=kappa)[0]
