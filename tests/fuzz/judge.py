@@ -47,7 +47,7 @@ CLEAR = re.compile(
 )
 #: Python's words for what an estimator has after a fit only.
 UNFITTED = re.compile(r"'(Tempered|Topic)\w+' object has no attribute")
-#: Modules whose warnings are errors in a strict trial.  Warnings of annealvi name its caller's module.
+#: Modules whose warnings are errors in a strict trial; those of annealvi name their caller's.
 OF_LIBRARIES = r"(annealvi|numpy|scipy|sklearn|pandas|matplotlib|plotly|joblib)\b"
 #: The warning of a number that is rightly infinite.
 ANNOUNCED = "exceeds the largest float"
