@@ -31,6 +31,7 @@ def read_docx(file: str | PathLike | IO[bytes]) -> list[str]:
     docx = import_optional("docx", "Reading a .docx file")
     check_size(file)
     document = docx.Document(file if hasattr(file, "read") else fspath(file))
+    # all elements of the body that are paragraphs; `document.paragraphs` lacks those in tables
     elements = document.element.body.iter(docx.oxml.ns.qn("w:p"))
     paragraphs = [docx.text.paragraph.Paragraph(element, document).text for element in elements]
     return [paragraph for paragraph in paragraphs if paragraph.strip()]
@@ -45,7 +46,8 @@ def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[st
     documents: dict[PurePath, str] = {}
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
-            inside = PurePosixPath(name)
+            inside = PurePosixPath(name)  # the path of the file in the archive
+            # a folder, or a file that is no document
             if name.endswith("/") or is_hidden(inside):
                 continue
             with archive.open(name) as file:

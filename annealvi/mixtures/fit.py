@@ -183,7 +183,7 @@ class MixtureFit:
                 n_samples=state.model.n_samples,
                 n_passes=max_iter,
                 on_step=self._on_step,
-                position=Position(n_passes=self.n_steps),
+                position_in_fit=Position(n_passes=self.n_steps),
             )
         except StopIteration:
             pass  # the fit has converged
@@ -328,12 +328,12 @@ class TemperedMixture(Fitted):
             self._fit_under_way(X, y) as callbacks,
         ):
             # a copy, because callbacks may set the parameters of `self`
-            estimator = shallow(self)
-            X, settings, temperature = estimator._prepare(X)
+            mixture = shallow(self)
+            X, settings, temperature = mixture._prepare(X)
             n_runs = int(self.n_init)
             threads = n_threads(getattr(self, "n_jobs", 1))  # not all mixtures have `n_jobs`
             # the fingerprint is compared with that of the file from which a fit is resumed
-            runs: Runs[MixtureFit] = Runs(Fingerprint(estimator, X), self.random_state, resume)
+            runs: Runs[MixtureFit] = Runs(Fingerprint(mixture, X), self.random_state, resume)
             # random numbers are drawn after the start only to perturb components
             perturbs = temperature.perturbs and self.Model.perturbs
             # callbacks see one run at a time, and a resumed run or a perturbation needs the
@@ -343,21 +343,21 @@ class TemperedMixture(Fitted):
 
             def show(state: MixtureState) -> None:
                 """Set the user's estimator to a copy of the state."""
-                self._show(estimator, _state=copy.copy(state))
+                self._show(mixture, _state=copy.copy(state))
 
-            plan = MixturePlan(X, temperature, estimator, callbacks, show)
+            plan = MixturePlan(X, temperature, mixture, callbacks, show)
             # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
-            drawn_starts = [estimator._draw(X, settings, runs.generator) for _ in range(n_drawn)]
+            drawn_starts = [mixture._draw(X, settings, runs.generator) for _ in range(n_drawn)]
 
             def begin(number: int) -> MixtureFit:
                 """Make the fit with this number, at its starting point."""
                 start = (
                     drawn_starts[number]
                     if drawn_starts
-                    else estimator._draw(X, settings, runs.generator)
+                    else mixture._draw(X, settings, runs.generator)
                 )
-                model = self.Model(int(estimator.n_components), X.shape[1], **settings)
+                model = self.Model(int(mixture.n_components), X.shape[1], **settings)
                 model.n_threads = threads if n_workers == 1 else 1
                 model.start(X, **start)
                 return MixtureFit(
