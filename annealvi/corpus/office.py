@@ -32,6 +32,7 @@ def read_docx(file: str | PathLike | IO[bytes]) -> list[str]:
     docx = import_optional("docx", "Reading a .docx file")
     check_size(file)
     document = docx.Document(file if hasattr(file, "read") else os.fspath(file))
+    # all elements of the body that are paragraphs; `document.paragraphs` lacks those in tables
     elements = document.element.body.iter(docx.oxml.ns.qn("w:p"))
     paragraphs = [docx.text.paragraph.Paragraph(element, document).text for element in elements]
     return [paragraph for paragraph in paragraphs if paragraph.strip()]
@@ -46,7 +47,8 @@ def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[st
     documents = {}
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
-            inside = PurePosixPath(name)
+            inside = PurePosixPath(name)  # the path of the file in the archive
+            # a folder, or a file that is no document
             if name.endswith("/") or any(step.startswith(NO_DOCUMENT) for step in inside.parts):
                 continue
             with archive.open(name) as file:

@@ -183,7 +183,7 @@ class MixtureFit:
                 n_samples=state.model.n_samples,
                 n_passes=max_iter,
                 on_step=self._on_step,
-                position=Position(n_passes=self.n_steps),
+                position_in_fit=Position(n_passes=self.n_steps),
             )
         except StopIteration:
             pass  # the fit has converged

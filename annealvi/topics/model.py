@@ -293,6 +293,7 @@ class TopicModel(
         """
         for name, kind in DEFAULTS.items():
             nested = any(key.startswith(f"{name}__") for key in params)
+            # its parameters can only be set if there is an object
             if nested and params.get(name, getattr(self, name)) is None:
                 params = {**params, name: kind()}
         with unchanged_on_error(self):
@@ -900,22 +901,31 @@ class TopicModel(
 
     @property
     def vocabulary_(self) -> Vocabulary:
+        """The words that are counted, and those that were excluded."""
         # words of a stream that do not occur in enough texts yet; None without a stream
-        left = vars(self).get("_candidates")
-        return self._vocabulary if left is None else growing.with_dropped(self._vocabulary, left)
+        candidates = vars(self).get("_candidates")
+        return (
+            self._vocabulary
+            if candidates is None
+            else growing.with_dropped(self._vocabulary, candidates)
+        )
 
     @property
     def vocabulary_note_(self) -> str:
+        """A text that reports which words are counted and which were excluded."""
         return self.vocabulary_.note()
 
     @property
     def _n_features_out(self) -> int:
+        """The number of columns of `transform`, for scikit-learn."""
         return number_of_topics(self.lda_)
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Whether the model is fitted; scikit-learn's `check_is_fitted` calls this method."""
         return "lda_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn must know: documents are texts, not a matrix."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -989,7 +999,7 @@ class TopicModel(
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
         else:
             X = documents
-            vocabulary = Vocabulary(words, 0)
+            vocabulary = Vocabulary(words, n_documents=0)  # the user passed the words
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
         if vocabulary.very_short:
             warn_user(vocabulary.shortness())
@@ -1078,6 +1088,7 @@ def _with_documents(method: Callable) -> Callable:
 
     @wraps(method)
     def call(self: TopicModel, documents: Iterable[str], *args: Any, **options: Any) -> Any:
+        """Pass the documents by position."""
         return method(self, documents, *args, **options)
 
     return call

@@ -550,6 +550,7 @@ class TopicVectorizer(CountVectorizer):
         phrases: bool = False,
         language: Literal["zh", "ja", "th"] | None = None,
     ) -> None:
+        """Store the parameters; see the class."""
         parameters = dict(locals())  # the arguments by name, which are passed to CountVectorizer
         names = {*self._get_param_names()} - {"clean", "phrases", "language"}
         super().__init__(**{name: parameters[name] for name in names})
@@ -699,10 +700,10 @@ def count_words(
         n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
         dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
-        keep = ~np.logical_or.reduce(list(left_out.values()))
-        vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
+        is_kept = ~np.logical_or.reduce(list(left_out.values()))  # words that no limit excludes
+        vocabulary = Vocabulary(words[is_kept], len(texts), limits, dropped, n_dropped)
         counter.vocabulary_ = _columns(vocabulary.words)
-        X = X[:, keep]
+        X = X[:, is_kept]
     if not len(vocabulary.words):
         raise ValueError(
             f"All words of the {len(texts)} documents are excluded. {vocabulary.note()} Use a "

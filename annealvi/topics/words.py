@@ -160,23 +160,29 @@ class Labels(Sequence[str]):
         self._set_in_model = keep
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make a copy or a pickle."""
         return Labels, (self._labels,)  # changes of a copy do not change the model
 
     def __len__(self) -> int:
+        """The number of topics."""
         return len(self._labels)
 
     def __getitem__(self, topic: Any) -> Any:
+        """Return the label of a topic, or a list of labels for a slice."""
         return self._labels[topic]
 
     def __setitem__(self, topic: int, label: str) -> None:
+        """Set the label of a topic, also in the model."""
         self.change({topic: label})
 
     def __eq__(self, labels: object) -> bool:
+        """Whether the labels equal other labels or a list."""
         return self._labels == (list(labels) if isinstance(labels, Labels) else labels)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        """Return the labels as a list."""
         return repr(self._labels)
 
     def number(self, topic: Any) -> int:

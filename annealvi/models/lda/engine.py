@@ -434,10 +434,10 @@ class Engine:
         V = model.n_features
         if "topic_word_prior" in model.learned and np.ndim(model.eta) == 0 and V > 1:
             self.pull(model)
-            model.catch_up(self.n_threads)
+            model.catch_up(self.n_threads)  # applies pending steps, which use the old eta
             lam = model.lam[:, : model.n_topics]
             mean = mean_of_logs(lambda rows: model.logs(lam[rows]), V)
-            point = 1.0 if model.estimate == "map" else 0.0
+            point = 1.0 if model.estimate == "map" else 0.0  # for point estimates, eta + 1 is used
             shape = model.n_topics, V
             model.set_eta(learned_eta(float(model.eta), mean, shape, rho, b, point), self.n_threads)
 

@@ -141,7 +141,7 @@ def mean_of_logs(logs: Callable[[slice], NDArray], n_features: int) -> float:
         block = logs(slice(start, start + ROWS))
         means.append(float(block.mean()))
         sizes.append(len(block))
-    return float(np.average(means, weights=sizes))
+    return float(np.average(means, weights=sizes))  # the last block may be shorter
 
 
 def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -> float:

@@ -174,7 +174,7 @@ def _unit_vectors(X: Any) -> csr_matrix:
 
 def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray:
     """Gamma(100, 0.01), as scikit-learn draws the start of topics and of documents."""
-    return rng.gamma(100.0, 0.01, shape)
+    return rng.gamma(shape=100.0, scale=0.01, size=shape)
 
 
 #: The critical temperature is computed from at most MOST documents.  At least LEAST documents and
@@ -244,4 +244,4 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
     # growth is at least b, so topics separate at T = 1 if not before
     # growth may be infinite, which bisect does not accept
     inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / MAX_CRITICAL, 1.0, xtol=1e-4)
-    return round(1.0 / float(inverse), 2)
+    return round(1.0 / float(inverse), 2)  # as exactly as it is useful
