@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -30,7 +31,7 @@ from annealvi.checks import (
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import TemperedMixture, check_rows
+from annealvi.mixtures.fit import Draw, TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
 from annealvi.models.kmeans import sampled_rows
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
@@ -379,9 +380,9 @@ class TemperedFMM(
 
     # ----------------------------------------------------------------- details
 
-    def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
-        """Check X and the parameters; return X, the settings of the model and the temperature."""
-        X = check_matrix(X, estimator=self, dtype=FLOATS, order="C", accept_sparse=False)
+    def _prepare(self, X: Any, copied: Any) -> tuple[NDArray, dict[str, Any], Temperature, Draw]:
+        """Check X and the parameters; see :meth:`TemperedMixture._prepare`."""
+        X = check_matrix(X, estimator=copied, dtype=FLOATS, order="C", accept_sparse=False)
         n_samples, D = X.shape
         K = int(self.n_components)
         learn_probability = isinstance(self.prior_probability, str)
@@ -452,24 +453,15 @@ class TemperedFMM(
             dtype=X.dtype,
             **variances,
         )
-        return X, settings, temperature
-
-    def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
-        """Draw the components at the start of a fit, or return those that `init` contains."""
-        if not isinstance(self.init, str):
-            return {"means": self.init}
-        K = int(self.n_components)
-        n_samples, n_features = X.shape
-        if self.init == "data":
-            return {"means": X[rng.choice(n_samples, K, replace=False)]}
-        variance = settings["component_variance"]
-        if self.init != "prior":  # short vectors: their expected square is twice the noise variance
-            variance = min(variance, 2.0 * settings["noise_variance"] / n_features)
-        means = rng.normal(0.0, np.sqrt(variance), (K, n_features))
-        if self.init == "kmeans++":
-            length = float(np.sqrt(n_features * variance))
-            means = _with_sampled_directions(means, X, length, rng)
-        return {"means": means}
+        draw = partial(
+            _draw,
+            X,
+            init=self.init,
+            n_components=K,
+            variance=variances["component_variance"],
+            noise_variance=variances["noise_variance"],
+        )
+        return X, settings, temperature, draw
 
     def _warn(self, X: NDArray) -> None:
         """Warn if all components are zero, or if X is too large for its dtype."""
@@ -530,6 +522,33 @@ def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
             f"noise_variance={noise_variance:.3g}, too large for {dtype}. "
             "Rescale X, or raise 'noise_variance'."
         )
+
+
+def _draw(
+    X: NDArray,
+    rng: np.random.RandomState,
+    *,
+    init: Any,
+    n_components: int,
+    variance: float,
+    noise_variance: float,
+) -> dict[str, Any]:
+    """Draw the components at the start of a fit, or return those that `init` contains.
+
+    `variance` is that of the prior of the components.
+    """
+    if not isinstance(init, str):
+        return {"means": init}
+    n_samples, n_features = X.shape
+    if init == "data":
+        return {"means": X[rng.choice(n_samples, n_components, replace=False)]}
+    if init != "prior":  # short vectors: their expected square is twice the noise variance
+        variance = min(variance, 2.0 * noise_variance / n_features)
+    means = rng.normal(0.0, np.sqrt(variance), (n_components, n_features))
+    if init == "kmeans++":
+        length = float(np.sqrt(n_features * variance))
+        means = _with_sampled_directions(means, X, length, rng)
+    return {"means": means}
 
 
 def _with_sampled_directions(

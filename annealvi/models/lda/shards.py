@@ -44,7 +44,7 @@ def engine_of(
 ) -> Engine:
     """Return an engine for models of this size and documents X.
 
-    Its buffers are those of the engine `kept` if that computes on the same device.
+    Its buffers are those of the engine `kept` if that is of the same class and on the same device.
     """
     card = device_of(device)  # the GPU, or None for the processor
     if card is not None and (dtype != np.float32 or n_topics > gpu.MOST_TOPICS):
@@ -54,9 +54,10 @@ def engine_of(
             device,
             f"GPUs compute in float32, and fit {gpu.MOST_TOPICS:,} topics at most.",
         )
-    engine: Any = getattr(kept, "inner", kept)  # the inner engine of a ShardEngine
-    if engine is None or engine.device is not card:
-        engine = CPUEngine() if card is None else GPUEngine(card)
+    engine: Any = CPUEngine() if card is None else GPUEngine(card)
+    before = getattr(kept, "inner", kept)  # the inner engine of a ShardEngine
+    if type(before) is type(engine) and before.device is card:
+        engine = before
     engine.n_threads = n_threads
     engine.repeated = repeated
     if shard_size is not None or isinstance(X, Elsewhere):
