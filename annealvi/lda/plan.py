@@ -159,7 +159,7 @@ def plan_fit(
         scores_topics=parameters["preset"] == "sklearn",
         n_workers=1 if in_turn or on_gpu else min(n_threads, settings.n_init),
         n_threads=n_threads,
-        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=np.float64))),
+        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=float))),
         engine=engine,
         **others,
     )

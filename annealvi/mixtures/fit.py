@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from os import PathLike
+from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -110,7 +110,7 @@ class MixtureFit:
         number: int,
         model: Mixture,
         rng: RandomState,
-        halt: threading.Event,
+        halt: Event,
     ) -> None:
         """`number` counts the fits of a run from 0; a set `halt` ends the fit at its next step."""
         self.plan = plan

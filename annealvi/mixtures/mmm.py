@@ -247,9 +247,9 @@ class TemperedMultinomialMixture(
         """Counts of words and documents to start from; "merged" makes short fits."""
         n_components = int(self.n_components)
         if not isinstance(self.init, str):
-            words = np.asarray(self.init, dtype=np.float64)
+            words = np.asarray(self.init, dtype=float)
             words = words / words.max(axis=1, keepdims=True)  # sums may overflow
-            words_per_component = max(float(X.sum(dtype=np.float64)), 1.0) / n_components
+            words_per_component = max(float(X.sum(dtype=float)), 1.0) / n_components
             return {"words": words_per_component * words / words.sum(axis=1, keepdims=True)}
         if self.init == "kmeans++":
             return {"words": words_of_documents(X, n_components, rng)}

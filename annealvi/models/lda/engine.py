@@ -203,7 +203,7 @@ def sparsity(model: LDA, tempering: Tempering) -> float:
 
 def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
     """The inverse temperature of each document, in a new array."""
-    inverse = np.asarray(tempering.inverse, dtype=np.float64)  # one number, or one for each
+    inverse = np.asarray(tempering.inverse, dtype=float)  # one number, or one for each
     lowest = float(inverse.min())
     if lowest < TINY:
         raise ValueError(
@@ -550,7 +550,7 @@ class Engine:
         self.fit(model, step, X, gamma, log_normalizer=bound)
         bound += negative_kl(alpha, gamma)
         if kappa > 0:  # the terms of h that contain kappa
-            gamma = gamma.astype(np.float64)
+            gamma = gamma.astype(float)
             penalty = np.sum((gamma - alpha) / gamma - special.log(gamma / alpha), axis=1)
             bound += kappa * penalty
         return float(np.sum(bound))

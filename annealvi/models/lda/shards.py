@@ -111,7 +111,7 @@ def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], 
         n_rows = n_words
     if len(first.rows) == len(second.rows) == n_rows:
         out = first.rows if first.rows.dtype == np.float64 else None  # in place if possible
-        return seen_words, np.add(first.rows, second.rows, out=out, dtype=np.float64)
+        return seen_words, np.add(first.rows, second.rows, out=out, dtype=float)
     total = np.zeros((n_rows, first.rows.shape[1]))
     whole = n_rows == len(seen_words)  # a row for each word
     # the row of each word in the sum
