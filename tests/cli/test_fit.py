@@ -262,7 +262,7 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):
     pytest.importorskip("plotly")
-    monkeypatch.setattr(module, "_fitted", None)
+    monkeypatch.setattr(module, "_fit_model", None)
     assert words in refused("fit", jsonl, "--n-topics", 3, "--report", "x.html", *options)
 
 
