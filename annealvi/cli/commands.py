@@ -7,9 +7,10 @@ import codecs
 import os
 import sys
 import warnings
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+from warnings import catch_warnings, simplefilter
 
 from annealvi._kernels import instruction_set, openmp_enabled
 from annealvi._optional import import_optional
@@ -121,9 +122,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         """Convert a text, or raise the error that argparse reports."""
         if not text.isdecimal() or int(text) < minimum:
-            raise argparse.ArgumentTypeError(
-                f"must be an integer of at least {minimum}. Got {text!r}"
-            )
+            raise ArgumentTypeError(f"must be an integer of at least {minimum}. Got {text!r}")
         return int(text)
 
     return number
@@ -144,7 +143,7 @@ def documents(text: str) -> int | float | str:
     try:
         return text if text == "auto" else int(text) if text.isdecimal() else float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             "must be a number of documents, such as 5, a fraction of the documents, such as 0.2, "
             f"or auto. Got {text!r}"
         ) from None
@@ -155,7 +154,7 @@ def encoding(text: str) -> str:
     try:
         names = [codecs.lookup(name).name for name in text.split(",")]
     except LookupError:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             "must be the name of an encoding, such as utf-8, cp1252, latin-1 or utf-16. "
             f"Got {text!r}"
         ) from None
@@ -414,10 +413,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         printed_lines.add(line)
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings for programmers, such as deprecations
+        with catch_warnings():
+            simplefilter("ignore")  # warnings for programmers, such as deprecations
             if not vars(chosen).get("quiet"):
-                warnings.simplefilter("always", UserWarning)
+                simplefilter("always", UserWarning)
             warnings.showwarning = show_warning
             COMMANDS[chosen.command][0](chosen)
         sys.stdout.flush()  # here, so that an error of it is handled below

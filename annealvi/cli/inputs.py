@@ -9,14 +9,14 @@ import io
 import json
 import os
 import re
-import warnings
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
-from pathlib import Path
+from itertools import chain, filterfalse, islice
+from pathlib import Path, PurePath
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from annealvi._optional import import_optional
 from annealvi.corpus import read_cells, read_lda_c, read_uci
@@ -30,7 +30,7 @@ from annealvi.corpus.files import (
     read_vocabulary,
     with_words,
 )
-from annealvi.corpus.office import NO_DOCUMENT, read_docx, read_xlsx, read_zip
+from annealvi.corpus.office import columns_of, is_hidden, read_docx, read_xlsx, read_zip
 from annealvi.exceptions import warn_user
 
 #: The formats of files by the endings of their names.
@@ -103,8 +103,10 @@ class Corpus:
 
     def take(self, numbers: list[int]) -> Corpus:
         """Return these documents of a corpus of texts."""
-        columns = {name: [column[n] for n in numbers] for name, column in self.columns.items()}
-        table = {name: [column[n] for n in numbers] for name, column in dict(self.table).items()}
+        columns, table = (
+            {name: [column[n] for n in numbers] for name, column in dict(columns).items()}
+            for columns in (self.columns, self.table)
+        )
         texts = [(self.texts or [])[n] for n in numbers]
         return Corpus(self.origin, columns, texts, table=table)
 
@@ -288,8 +290,8 @@ def _list_of_names(names: list[str], headline: str = "Its columns are") -> str:
 def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     """Read the files of a folder and of its subfolders, except hidden files."""
     files = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
-    files = [file for file in files if not any(name.startswith(NO_DOCUMENT) for name in file.parts)]
-    files.sort(key=Path.as_posix)  # the same order on all systems
+    # the same order on all systems
+    files = sorted(filterfalse(is_hidden, files), key=Path.as_posix)
     written = [file.as_posix() for file in files if _is_output(path / file)]
     if written:
         files = [file for file in files if file.as_posix() not in written]
@@ -297,15 +299,15 @@ def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]
             f"{_list_of_names(written, 'These files are not read, because annealvi wrote them')} "
             "To read them, move them to another folder."
         )
-    texts = []
+    documents: dict[PurePath, str] = {}
     errors = {}
     for file in files:
         try:
             if file.suffix.lower() == ".docx":
                 with naming(path / file, "a .docx file"):
-                    texts.append("\n".join(read_docx(path / file)))
+                    documents[file] = "\n".join(read_docx(path / file))
             else:
-                texts.append(read_text(path / file, encoding))
+                documents[file] = read_text(path / file, encoding)
         except ValueError as error:
             errors[file.as_posix()] = error
     if errors:
@@ -318,11 +320,7 @@ def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]
             "than one: --encoding utf-8,cp1252 reads each file in the first that fits. If they are "
             f"no texts, {only_texts}."
         )
-    return {
-        "text": texts,
-        "name": [file.as_posix() for file in files],
-        "folder": [file.parent.as_posix() for file in files],
-    }
+    return columns_of(documents)
 
 
 def _read_file_as_table(path: Path, kind: str, encoding: str) -> Any:
@@ -330,8 +328,8 @@ def _read_file_as_table(path: Path, kind: str, encoding: str) -> Any:
     if kind == "parquet":
         import_optional("pyarrow", "Reading a .parquet file", "pandas")
     pandas = import_optional("pandas", f"Reading a .{kind} file")
-    with naming(path, f"a .{kind} file"), warnings.catch_warnings():
-        warnings.simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
+    with naming(path, f"a .{kind} file"), catch_warnings():
+        simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
         if kind == "parquet":
             table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
             return table.astype(object).where(table.notna(), None)

@@ -3,16 +3,15 @@ objects, .h5ad files, Matrix Market files and folders in the format of the compa
 
 from __future__ import annotations
 
-import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import GzipFile
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,7 +266,7 @@ def _read_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(f"{os.fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
+            warn_user(f"{fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
@@ -279,8 +278,8 @@ def _read_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
 def _read_old_anndata(path: Path) -> Any:
     """Read a .h5ad file that anndata before 0.7 wrote into memory."""
     anndata = import_optional("anndata", "Reading a .h5ad file")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the old format
+    with catch_warnings():
+        simplefilter("ignore")  # about the old format
         try:
             return anndata.read_h5ad(path)
         except Exception as error:  # of h5py, NumPy or pandas
@@ -387,8 +386,8 @@ def _read_mtx(path: Path) -> tuple[Any, ...]:
     """Return counts, features and cells of a Matrix Market file, or of a folder that has one."""
     # if the file does not exist, `opened` raises an error with its name
     path = (_existing(path / MATRIX) or path / MATRIX) if path.is_dir() else path
-    with opened(path, "Matrix Market counts") as stream, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
+    with opened(path, "Matrix Market counts") as stream, catch_warnings():
+        simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
         # a path, because SciPy ends the process if a file opened by Python is damaged
         source = stream if isinstance(stream, GzipFile) else path
         X = check_counts(csr_matrix(mmread(source), dtype=np.float64))
@@ -403,7 +402,7 @@ def _read_mtx(path: Path) -> tuple[Any, ...]:
     )
     if not (as_it_is or transposed):
         raise ValueError(
-            f"The matrix in {os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
+            f"The matrix in {fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
             f"but its folder has names of {shape[0]} cells and {shape[1]} features."
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows

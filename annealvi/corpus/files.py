@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
-from os import PathLike
+from os import PathLike, fspath
 from typing import IO, Any, cast
 
 import numpy as np
@@ -42,7 +41,7 @@ def naming(path: str | PathLike, kind: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
         raise ValueError(
-            f"{os.fspath(path)!r} cannot be read as {kind}: "
+            f"{fspath(path)!r} cannot be read as {kind}: "
             # the first line of its message, or its type if it has none
             f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
         ) from error
@@ -121,17 +120,17 @@ def read_npz(path: str | PathLike, what: str) -> tuple[csr_matrix, dict[str, NDA
     missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
     if missing or kind not in ("csr", "csc"):
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what} in CSR or CSC: "
+            f"The file {fspath(path)!r} does not contain any {what} in CSR or CSC: "
             + (f"it has no arrays {missing}." if missing else f"its format is {kind!r}.")
         )
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
         arrays_of_matrix = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
         matrix = (csr_matrix if kind == "csr" else csc_matrix)(arrays_of_matrix, shape=shape)
-        return check_counts(sound_csr(matrix, os.fspath(path)).astype(np.float64)), arrays
+        return check_counts(sound_csr(matrix, fspath(path)).astype(float)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what}, because its arrays "
+            f"The file {fspath(path)!r} does not contain any {what}, because its arrays "
             f"are not a valid sparse matrix of counts: {error}"
         ) from error
 

@@ -69,7 +69,7 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> csr_matrix:
     documents = []
     for number, document in enumerate(corpus):
         try:
-            pairs = np.array(list(document), dtype=np.float64)
+            pairs = np.array(list(document), dtype=float)
         except (TypeError, ValueError):
             pairs = np.empty(1)  # of a wrong shape, for the error below
         if pairs.size and pairs.shape[1:] != (2,):

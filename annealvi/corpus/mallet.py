@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
-from os import PathLike
+from os import PathLike, fspath
 from typing import IO, Any
 
 import numpy as np
@@ -168,7 +167,7 @@ def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
             values = np.array(_parsed(rows, lambda row: _proportions(row, n_cells - 2)))
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
-            f"The file {os.fspath(path)!r} was written with a threshold. Shares below it are "
+            f"The file {fspath(path)!r} was written with a threshold. Shares below it are "
             f"read as 0, and the number of topics is assumed to be {values.shape[1]}, because "
             f"{values.shape[1] - 1} is the largest topic number in the file."
         )
@@ -261,7 +260,7 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray:
     head, _, *numbers = stream.readline().split()
     if head != name or not numbers:
         raise ValueError("lines 2 and 3 must begin with '#alpha' and '#beta', and contain numbers.")
-    prior = np.array(numbers, dtype=np.float64)
+    prior = np.array(numbers, dtype=float)
     if not np.all((prior > 0) & np.isfinite(prior)):
         raise ValueError(f"the numbers after {name.decode()!r} must be positive and finite.")
     return prior

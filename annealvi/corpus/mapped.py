@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, Any, Literal
 from uuid import uuid4
@@ -205,14 +204,14 @@ def _new_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder, which is moved to `path` at the end, or removed after an error."""
     if path.exists() or path.is_symlink():
         raise FileExistsError(
-            f"The path {os.fspath(path)!r} already exists. Remove it, or write to another path."
+            f"The path {fspath(path)!r} already exists. Remove it, or write to another path."
         )
     # shortened, because the length of file names is limited
     partial = path.with_name(f".{path.name[:40]}.{uuid4().hex}.partial")
     try:
         partial.mkdir()
     except OSError as error:
-        error.filename = os.fspath(path)  # the user's path instead of the temporary one
+        error.filename = fspath(path)  # the user's path instead of the temporary one
         raise
     try:
         yield partial
@@ -229,7 +228,7 @@ def _new_folder(path: Path) -> Iterator[Path]:
 
 def _read_description(folder: Path) -> tuple[tuple[int, int], np.dtype]:
     """Read the shape and the dtype of a corpus from the description in its folder."""
-    name = os.fspath(folder)
+    name = fspath(folder)
     try:
         text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
@@ -252,17 +251,17 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
     """Map a file of a corpus into memory, and check its length and that its dtype is allowed."""
     path = folder / file
     if not path.is_file():
-        raise FileNotFoundError(f"The corpus in {os.fspath(folder)!r} has no file {file}.")
+        raise FileNotFoundError(f"The corpus in {fspath(folder)!r} has no file {file}.")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a damaged header can cause many kinds of errors
         raise ValueError(
-            f"The file {os.fspath(path)!r} is not a NumPy file, or it is incomplete."
+            f"The file {fspath(path)!r} is not a NumPy file, or it is incomplete."
         ) from error
     allowed = [np.dtype(dtype) for dtype in dtypes]
     if array.dtype not in allowed or array.shape != (length,):
         raise ValueError(
-            f"{os.fspath(path)!r} must contain {length} numbers of dtype "
+            f"{fspath(path)!r} must contain {length} numbers of dtype "
             f"{' or '.join(dtype.name for dtype in allowed)}. "
             f"Got shape {array.shape} and dtype {array.dtype}."
         )

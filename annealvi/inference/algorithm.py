@@ -328,7 +328,7 @@ def optimise(
                 inverse = tempering.inverse if local.inverse is None else local.inverse
                 del local  # its statistics may need as much memory as the global variables
                 alone = isinstance(inverse, float)  # not an array with one for each datum
-                b = np.float64(inverse) if alone else np.mean(inverse, dtype=np.float64)
+                b = np.float64(inverse) if alone else np.mean(inverse, dtype=float)
                 monitor.advance(n_rows / population, float(1.0 / b))
                 position_in_fit.n_batches += 1
             if on_step is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from os import PathLike
+from copy import deepcopy
+from os import PathLike, fspath
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -114,7 +113,7 @@ class Runs(Generic[F]):
                     raise damaged(name, "a generator", None)
         saved_generator = None if self._checkpoint is None else self._checkpoint["generator"]
         self.generator = begin_generator(random_state, saved_generator)
-        self._generator_at_begin = copy.deepcopy(self.generator)
+        self._generator_at_begin = deepcopy(self.generator)
         self._generator_of_run = self._generator_at_begin  # at the beginning of the current run
         self.scores: list[float] = []
         self.ended: list[F] = []
@@ -172,7 +171,7 @@ class Runs(Generic[F]):
             stopped = self.finished  # whether the user's callback stopped a run
             while not stopped and len(self.scores) < n_runs:
                 if self.under_way is None:
-                    self._generator_of_run = copy.deepcopy(self.generator)
+                    self._generator_of_run = deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
                 fit = self.under_way
                 if show is not None:
@@ -213,7 +212,7 @@ class Runs(Generic[F]):
             "generator_began": self._generator_of_run,
             "generator_now": self.generator,
             "finished": self.finished,
-            "scores": np.array(self.scores, dtype=np.float64),
+            "scores": np.array(self.scores, dtype=float),
             "ended": ended,
             "under_way": self.under_way and self.under_way.state_dict(),
         }
@@ -375,7 +374,7 @@ class Fingerprint:
 
     def check(self, tree: Mapping[str, Any], path: str | PathLike) -> None:
         """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
-        file = f"resume={os.fspath(path)!r}"
+        file = f"resume={fspath(path)!r}"
         expected = self.state_dict()
         saved = FINGERPRINT.load(tree, "fit")
         if saved["estimator"] != self.owner:

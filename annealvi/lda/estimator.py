@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
@@ -297,7 +297,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_doc_update_iter: int | None = None
     n_jobs: int | None = None
     verbose: int = 0
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     temperature: float | str | Temperature = "auto"
     estimate: Literal["auto", "map", "variational"] = "auto"
     init: str | ArrayLike = "auto"
@@ -636,7 +636,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         X = self._check_X(X, "predict")
         topics = self._state.model.components
-        sums = topics.sum(axis=1, dtype=np.float64)
+        sums = topics.sum(axis=1, dtype=float)
         if X.nnz < X.shape[1]:  # words that do not occur have no influence
             # X and topics with only the columns of words that occur
             words, places = np.unique(X.indices, return_inverse=True)
@@ -995,7 +995,7 @@ def generators(generator: RandomState, n_runs: int) -> tuple[list[RandomState], 
     Run 1 uses the same random numbers as a fit with ``n_init=1``.  The seeds of the other
     generators are drawn from a copy of the generator of run 1.
     """
-    seeds = copy.deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
+    seeds = deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
     return [generator, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
@@ -1010,7 +1010,7 @@ def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
     """Return gamma, or E[theta] if `normalize` is true, in the given dtype; may overwrite gamma."""
     if normalize:
         gamma = gamma.astype(np.promote_types(gamma.dtype, dtype), copy=False)
-        gamma /= gamma.sum(axis=1)[:, np.newaxis]
+        gamma /= gamma.sum(axis=1)[:, None]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
             f"With normalize=False, results must be at most {np.finfo(dtype).max:.3g}, the largest "

@@ -8,9 +8,9 @@ small steps adjusts them to each other.  Then the batch passes at the end of the
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from threading import Event
 from typing import Any, Self
 
 import numpy as np
@@ -56,7 +56,7 @@ class Fit:
         number: int,
         state: LDAState,
         engine: Engine,
-        halt: threading.Event,
+        halt: Event,
     ) -> None:
         """Prepare the passes of a run; `halt` is set if another run has failed."""
         self.plan = plan
@@ -90,7 +90,7 @@ class Fit:
             self.hooks.append(self.validation)
 
     @classmethod
-    def begin(cls, plan: LDAPlan, number: int, rng: RandomState, halt: threading.Event) -> Self:
+    def begin(cls, plan: LDAPlan, number: int, rng: RandomState, halt: Event) -> Self:
         """Return a run before its first step."""
         X = plan.training
         settings = plan.settings

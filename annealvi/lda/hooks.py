@@ -50,7 +50,7 @@ def hold_out(X: csr_matrix, fraction: float, rng: RandomState) -> tuple[csr_matr
     held_out = np.zeros(n_samples, dtype=bool)
     held_out[rng.permutation(n_samples)[:size]] = True
     documents = X[held_out]
-    if documents.sum(dtype=np.float64) == 0:
+    if documents.sum(dtype=float) == 0:
         raise ValueError(
             f"With validation_fraction={fraction!r} the held-out documents must contain words. "
             f"Got n_samples={n_samples}, and {size} held-out documents without words. Use a larger "
@@ -61,7 +61,7 @@ def hold_out(X: csr_matrix, fraction: float, rng: RandomState) -> tuple[csr_matr
 
 def held_out_halves(X: csr_matrix, rng: RandomState) -> tuple[csr_matrix, csr_matrix] | None:
     """Split the tokens of held-out documents in halves, or return None if that is impossible."""
-    if X.sum(dtype=np.float64) > MOST_TOKENS or not np.array_equal(X.data, np.floor(X.data)):
+    if X.sum(dtype=float) > MOST_TOKENS or not np.array_equal(X.data, np.floor(X.data)):
         return None
     halves = split_tokens(X, random_state=rng)
     return halves if halves[1].nnz else None
@@ -279,10 +279,10 @@ class Validation:
         X = self.plan.held_out
         model = state.model
         if self.plan.halves is None:
-            return engine.document_bound(model, X) / float(X.sum(dtype=np.float64))
+            return engine.document_bound(model, X) / float(X.sum(dtype=float))
         seen, hidden = self.plan.halves
-        gamma = engine.infer(model, seen).astype(np.float64, copy=False)
-        theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
+        gamma = engine.infer(model, seen).astype(float, copy=False)
+        theta = gamma / gamma.sum(axis=1)[:, None]
         # pending steps are applied to copies of a few rows at a time, so the topics do not change
         sums = sums_of(model.rows_of, (model.n_topics, model.n_features))
         return log_likelihood_per_word(hidden, theta, model.rows_of, sums)
@@ -335,7 +335,7 @@ def moved_share(before: NDArray, after: NDArray) -> float:
     totals = np.zeros(2)
     for start in range(0, len(after), ROWS):
         rows = slice(start, start + ROWS)
-        moved += float(np.abs(after[rows] - before[rows]).sum(dtype=np.float64))
+        moved += float(np.abs(after[rows] - before[rows]).sum(dtype=float))
         # the sums of both arrays
-        totals += [topics[rows].sum(dtype=np.float64) for topics in (before, after)]
+        totals += [topics[rows].sum(dtype=float) for topics in (before, after)]
     return moved / (2 * float(totals.max()))

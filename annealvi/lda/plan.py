@@ -144,7 +144,8 @@ def plan_fit(
         shard_size=settings.local_options().shard_size,
         repeated=(n_passes + int(settings.finish_iter)) * settings.n_init > 1,
     )
-    on_gpu = engine.device is not None
+    # an engine with a device computes one run at a time, whatever its device is
+    has_device = engine.device is not None
     return LDAPlan(
         documents=X,
         training=training,
@@ -157,9 +158,9 @@ def plan_fit(
         n_planned=n_planned,
         keep_gamma=keep_gamma or local,
         scores_topics=parameters["preset"] == "sklearn",
-        n_workers=1 if in_turn or on_gpu else min(n_threads, settings.n_init),
+        n_workers=1 if in_turn or has_device else min(n_threads, settings.n_init),
         n_threads=n_threads,
-        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=np.float64))),
+        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=float))),
         engine=engine,
         **others,
     )

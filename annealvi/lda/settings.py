@@ -368,7 +368,7 @@ def words_per_entry(X: Any, n_topics: int) -> float:
     used = np.zeros(max(1, X.shape[1]), dtype=bool)
     used[X.indices[: X.indptr[-1]]] = True  # the arrays may be longer than the matrix
     n_used = int(np.count_nonzero(used))
-    return float(X.data.sum(dtype=np.float64)) / (n_topics * max(1, n_used))
+    return float(X.data.sum(dtype=float)) / (n_topics * max(1, n_used))
 
 
 def are_alike(prior: Any, ndim: int = 1) -> bool:
@@ -473,7 +473,7 @@ def extent(X: csr_matrix | Elsewhere) -> tuple[float, float]:
     if isinstance(X, Elsewhere):
         return X.n_words, X.least
     with np.errstate(over="ignore"):
-        total = float(X.data.sum(dtype=np.float64))
+        total = float(X.data.sum(dtype=float))
     return total, least_positive(X.data)
 
 

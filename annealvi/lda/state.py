@@ -7,10 +7,10 @@ and objects made of these.  So a state can be copied, written to a file or sent 
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -131,11 +131,11 @@ class LDAState:
     def __copy__(self) -> Self:
         """Return a copy that can be fitted further without changing this state."""
         # the temperature has a reference to the model, which deepcopy replaces by the copy
-        model = copy.deepcopy(self.model)
+        model = deepcopy(self.model)
         return replace(
             self,
             model=model,
-            temperature=copy.deepcopy(self.temperature, {id(self.model): model}),
+            temperature=deepcopy(self.temperature, {id(self.model): model}),
             monitor=self.monitor.copy(),
             results=self.results.copy(),
             streamed_with=None,
@@ -385,7 +385,7 @@ class LDAState:
         gamma_of_sample = engine.infer(model, sample)
         log_c = engine.posterior_log_partition(model, SCORE_GRID, sample, gamma_of_sample)
         # 1 if the sample contains no words
-        log_c_of_word = log_c / (sample.sum(dtype=np.float64) or 1.0)
+        log_c_of_word = log_c / (sample.sum(dtype=float) or 1.0)
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             documents = X[rows]
@@ -456,7 +456,7 @@ def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float
     `population` is the number of documents of the larger corpus to which the ELBO was scaled.
     The perplexity of documents without words is 1.
     """
-    n_words = X.sum(dtype=np.float64)
+    n_words = X.sum(dtype=float)
     if n_words == 0:
         return 1.0
     if population is not None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from os import PathLike
+from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,6 +40,8 @@ STATE = Schema(
     converged=Flag(),
 )
 FIT = Schema(state=Tree(), comparable=Flag(), stopped=Flag())
+#: Draws a starting point, as the keyword arguments of :meth:`Mixture.start`.
+Draw = Callable[[RandomState], dict[str, Any]]
 
 
 @dataclass
@@ -110,7 +112,7 @@ class MixtureFit:
         number: int,
         model: Mixture,
         rng: RandomState,
-        halt: threading.Event,
+        halt: Event,
     ) -> None:
         """`number` counts the fits of a run from 0; a set `halt` ends the fit at its next step."""
         self.plan = plan
@@ -277,15 +279,13 @@ class TemperedMixture(Fitted):
     converged_ = Found(lambda state: state.converged)
     lower_bound_ = Found(lambda state: state.lower_bound)
 
-    def _prepare(self, X: Any) -> tuple[Any, dict[str, Any], Temperature]:
-        """Check X and the parameters; return X, the settings of the model and the temperature.
+    def _prepare(self, X: Any, copied: Any) -> tuple[Any, dict[str, Any], Temperature, Draw]:
+        """Check X and the parameters; return X, settings of the model, the temperature, the draw.
 
-        `self` is a copy of the user's estimator, so other threads do not see its new attributes.
+        The number and the names of the features become attributes of `copied`, a copy of the
+        estimator that other threads do not see.  The draw does not change if a callback sets
+        parameters.
         """
-        raise NotImplementedError
-
-    def _draw(self, X: Any, settings: Mapping[str, Any], rng: RandomState) -> dict[str, Any]:
-        """Draw a starting point, as the keyword arguments of :meth:`Mixture.start`."""
         raise NotImplementedError
 
     def _warn(self, X: Any) -> None:
@@ -329,7 +329,7 @@ class TemperedMixture(Fitted):
         ):
             # a copy, because callbacks may set the parameters of `self`
             mixture = shallow(self)
-            X, settings, temperature = mixture._prepare(X)
+            X, settings, temperature, draw = self._prepare(X, mixture)
             n_runs = int(self.n_init)
             threads = n_threads(getattr(self, "n_jobs", 1))  # not all mixtures have `n_jobs`
             # the fingerprint is compared with that of the file from which a fit is resumed
@@ -348,15 +348,11 @@ class TemperedMixture(Fitted):
             plan = MixturePlan(X, temperature, mixture, callbacks, show)
             # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
-            drawn_starts = [mixture._draw(X, settings, runs.generator) for _ in range(n_drawn)]
+            drawn_starts = [draw(runs.generator) for _ in range(n_drawn)]
 
             def begin(number: int) -> MixtureFit:
                 """Make the fit with this number, at its starting point."""
-                start = (
-                    drawn_starts[number]
-                    if drawn_starts
-                    else mixture._draw(X, settings, runs.generator)
-                )
+                start = drawn_starts[number] if drawn_starts else draw(runs.generator)
                 model = self.Model(int(mixture.n_components), X.shape[1], **settings)
                 model.n_threads = threads if n_workers == 1 else 1
                 model.start(X, **start)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
@@ -29,7 +31,7 @@ from annealvi.checks import (
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import TemperedMixture, check_rows
+from annealvi.mixtures.fit import Draw, TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
 from annealvi.models.kmeans import sampled_rows
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
@@ -230,7 +232,7 @@ class TemperedFMM(
     init: str | ArrayLike = "random"
     n_init: int = 1
     covariance: Literal["diag", "full"] = "diag"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     n_jobs: int | None = None
     verbose: int = 0
     callback: Callable | Sequence[Callable] | None = None
@@ -288,7 +290,7 @@ class TemperedFMM(
             data = gemm.product(X, components).astype(X.dtype)
             if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
                 largest = np.finfo(X.dtype).max
-                data = np.clip(X.astype(np.float64) @ components, -largest, largest)
+                data = np.clip(X.astype(float) @ components, -largest, largest)
                 data = data.astype(X.dtype)
         return data
 
@@ -372,15 +374,15 @@ class TemperedFMM(
         """
         model, rng = self._sampler(n_samples)
         shape = (int(n_samples), model.n_components)
-        Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
+        Z = (rng.random_sample(shape) < model.prior_probability).astype(float)
         noise = rng.standard_normal((int(n_samples), model.n_features))
         return gemm.product(Z, model.means) + np.sqrt(model.noise_variance) * noise, Z
 
     # ----------------------------------------------------------------- details
 
-    def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
-        """Check X and the parameters; return X, the settings of the model and the temperature."""
-        X = check_matrix(X, estimator=self, dtype=FLOATS, order="C", accept_sparse=False)
+    def _prepare(self, X: Any, copied: Any) -> tuple[NDArray, dict[str, Any], Temperature, Draw]:
+        """Check X and the parameters; see :meth:`TemperedMixture._prepare`."""
+        X = check_matrix(X, estimator=copied, dtype=FLOATS, order="C", accept_sparse=False)
         n_samples, D = X.shape
         K = int(self.n_components)
         learn_probability = isinstance(self.prior_probability, str)
@@ -417,7 +419,7 @@ class TemperedFMM(
         mean_square = sum_of_squares / X.size
         smallest = float(np.finfo(X.dtype).tiny)
         largest = float(np.finfo(X.dtype).max)
-        variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+        variance = mean_square - float(np.mean(X, dtype=float)) ** 2
         variances = {}
         for name, default in (
             ("component_variance", mean_square),
@@ -451,24 +453,15 @@ class TemperedFMM(
             dtype=X.dtype,
             **variances,
         )
-        return X, settings, temperature
-
-    def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
-        """Draw the components at the start of a fit, or return those that `init` contains."""
-        if not isinstance(self.init, str):
-            return {"means": self.init}
-        K = int(self.n_components)
-        n_samples, n_features = X.shape
-        if self.init == "data":
-            return {"means": X[rng.choice(n_samples, K, replace=False)]}
-        variance = settings["component_variance"]
-        if self.init != "prior":  # short vectors: their expected square is twice the noise variance
-            variance = min(variance, 2.0 * settings["noise_variance"] / n_features)
-        means = rng.normal(0.0, np.sqrt(variance), (K, n_features))
-        if self.init == "kmeans++":
-            length = float(np.sqrt(n_features * variance))
-            means = _with_sampled_directions(means, X, length, rng)
-        return {"means": means}
+        draw = partial(
+            _draw,
+            X,
+            init=self.init,
+            n_components=K,
+            variance=variances["component_variance"],
+            noise_variance=variances["noise_variance"],
+        )
+        return X, settings, temperature, draw
 
     def _warn(self, X: NDArray) -> None:
         """Warn if all components are zero, or if X is too large for its dtype."""
@@ -531,8 +524,35 @@ def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
         )
 
 
+def _draw(
+    X: NDArray,
+    rng: np.random.RandomState,
+    *,
+    init: Any,
+    n_components: int,
+    variance: float,
+    noise_variance: float,
+) -> dict[str, Any]:
+    """Draw the components at the start of a fit, or return those that `init` contains.
+
+    `variance` is that of the prior of the components.
+    """
+    if not isinstance(init, str):
+        return {"means": init}
+    n_samples, n_features = X.shape
+    if init == "data":
+        return {"means": X[rng.choice(n_samples, n_components, replace=False)]}
+    if init != "prior":  # short vectors: their expected square is twice the noise variance
+        variance = min(variance, 2.0 * noise_variance / n_features)
+    means = rng.normal(0.0, np.sqrt(variance), (n_components, n_features))
+    if init == "kmeans++":
+        length = float(np.sqrt(n_features * variance))
+        means = _with_sampled_directions(means, X, length, rng)
+    return {"means": means}
+
+
 def _with_sampled_directions(
-    drawn: NDArray[np.float64], X: NDArray, length: float, rng: np.random.RandomState
+    drawn: NDArray[np.float64], X: NDArray, length: float, rng: RandomState
 ) -> NDArray[np.float64]:
     """Vectors of a given length in the directions of rows of X, chosen by D^2 sampling.
 
@@ -543,7 +563,7 @@ def _with_sampled_directions(
     n_candidates = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
     if len(X) > n_candidates:
         X = X[rng.choice(len(X), n_candidates, replace=False)]
-    sampled = X[sampled_rows(X, len(drawn), rng)].astype(np.float64)
+    sampled = X[sampled_rows(X, len(drawn), rng)].astype(float)
     norms = np.sqrt(np.sum(sampled**2, axis=1))
     first_of_equal_rows = np.unique(sampled, axis=0, return_index=True)[1]
     usable_rows = first_of_equal_rows[norms[first_of_equal_rows] > 0]

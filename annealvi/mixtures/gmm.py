@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
@@ -18,7 +20,7 @@ from annealvi.checks import Interval, check_numbers, check_squares
 from annealvi.exceptions import BadParameter
 from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import FiniteMixture, check_rows
+from annealvi.mixtures.fit import Draw, FiniteMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 
@@ -246,7 +248,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     degrees_of_freedom_prior: float | None = None
     covariance_prior: float | ArrayLike | None = None
     temperature: float | str | Temperature = "annealed"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     verbose: int = 0
     callback: Callable | Sequence[Callable] | None = None
 
@@ -272,9 +274,9 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
 
     # ----------------------------------------------------------------- details
 
-    def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
-        """Check X and the parameters; return X, the settings of the model and the temperature."""
-        X = self._check_X(X, reset=True)
+    def _prepare(self, X: Any, copied: Any) -> tuple[NDArray, dict[str, Any], Temperature, Draw]:
+        """Check X and the parameters; see :meth:`TemperedMixture._prepare`."""
+        X = _checked(X, copied, reset=True)
         K = int(self.n_components)
         D = X.shape[1]
         is_spherical = self.covariance_type == "spherical"
@@ -316,7 +318,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             mean_prior=mean_prior,
             kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
             nu=float(D if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior),
-            beta=np.broadcast_to(beta, D).astype(np.float64),
+            beta=np.broadcast_to(beta, D).astype(float),
             known_weights=weights,
             known_covariances=covariances,
             covariance_type=self.covariance_type,
@@ -343,33 +345,49 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
                 "A variational temperature needs known 'covariances', because T and covariances "
                 "cannot both be learned. Pass 'covariances', or use temperature='annealed'."
             )
-        return X, settings, temperature
-
-    def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
-        """Draw the responsibilities at the start of a fit, or return `means_init`."""
-        if self.means_init is not None:
-            return {"means": self.means_init}
-        K = int(self.n_components)
-        init = self.init_params
-        if self.covariance_type == "diag":  # so that clusters do not depend on units
-            X = X / np.where(_constant(X), 1.0, X.std(axis=0))
-        return {"responsibilities": initial_responsibilities(X, K, init, rng)}
-
-    def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
-        """Check X, and that its squares are finite; `reset` is True in `fit`."""
-        X = check_matrix(X, estimator=self, reset=reset, dtype=np.float64, accept_sparse=False)
-        check_squares(X)
-        return X
+        draw = partial(
+            _draw,
+            X,
+            means=self.means_init,
+            init=self.init_params,
+            n_components=K,
+            covariance_type=self.covariance_type,
+        )
+        return X, settings, temperature, draw
 
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """Compute log p(x, z) of each datum and component; raise if a datum has no finite one."""
         check_is_fitted(self)
-        X = self._check_X(X)
+        X = _checked(X, self)
         with np.errstate(over="ignore", invalid="ignore"):
             log_joint = self._state.model.log_joint(X)
         check_rows(log_joint.max(axis=1), X)  # raises if all values of a row are infinite or NaN
         return log_joint
+
+
+def _checked(X: Any, estimator: Any, *, reset: bool = False) -> NDArray[np.float64]:
+    """Check X, and that its squares are finite; `reset` is True in `fit`."""
+    X = check_matrix(X, estimator=estimator, reset=reset, dtype=np.float64, accept_sparse=False)
+    check_squares(X)
+    return X
+
+
+def _draw(
+    X: NDArray,
+    rng: np.random.RandomState,
+    *,
+    means: Any,
+    init: str,
+    n_components: int,
+    covariance_type: str,
+) -> dict[str, Any]:
+    """Draw the responsibilities at the start of a fit, or return `means` if they are passed."""
+    if means is not None:
+        return {"means": means}
+    if covariance_type == "diag":  # so that clusters do not depend on units
+        X = X / np.where(_constant(X), 1.0, X.std(axis=0))
+    return {"responsibilities": initial_responsibilities(X, n_components, init, rng)}
 
 
 def _constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:

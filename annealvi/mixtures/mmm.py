@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ from annealvi.inference import Monitor, optimise
 from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_words
 from annealvi.metrics.topics import RELEVANCE, top_words
-from annealvi.mixtures.fit import FiniteMixture
+from annealvi.mixtures.fit import Draw, FiniteMixture
 from annealvi.models.mmm import MMM, ComponentCounts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
 from annealvi.threads import shallow
@@ -225,9 +226,9 @@ class TemperedMultinomialMixture(
 
     # ----------------------------------------------------------------- details
 
-    def _prepare(self, X: Any) -> tuple[csr_matrix, dict[str, Any], Temperature]:
-        """Check X and the parameters; return X, the settings of the model and the temperature."""
-        X = self._check_X(X, "fit", reset=True)
+    def _prepare(self, X: Any, copied: Any) -> tuple[csr_matrix, dict[str, Any], Temperature, Draw]:
+        """Check X and the parameters; see :meth:`TemperedMixture._prepare`."""
+        X = _checked(X, copied, "fit", reset=True)
         temperature = as_temperature(self.temperature, KINDS)
         if not isinstance(self.init, str):
             init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
@@ -241,28 +242,16 @@ class TemperedMultinomialMixture(
             "weight_prior": float(self.weight_concentration_prior),
             "word_prior": float(self.word_prior),
         }
-        return X, settings, temperature
-
-    def _draw(self, X: csr_matrix, settings: Mapping[str, Any], rng: RandomState) -> dict[str, Any]:
-        """Counts of words and documents to start from; "merged" makes short fits."""
-        n_components = int(self.n_components)
-        if not isinstance(self.init, str):
-            words = np.asarray(self.init, dtype=np.float64)
-            words = words / words.max(axis=1, keepdims=True)  # sums may overflow
-            words_per_component = max(float(X.sum(dtype=np.float64)), 1.0) / n_components
-            return {"words": words_per_component * words / words.sum(axis=1, keepdims=True)}
-        if self.init == "kmeans++":
-            return {"words": words_of_documents(X, n_components, rng)}
-        is_plain = as_temperature(self.temperature, KINDS) == Fixed(1.0)
-        fitted_counts = list[ComponentCounts]()
-        model = MMM(n_components, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
-        for _ in range(RUNS):
-            model.start(X, words=words_of_documents(X, n_components, rng))
-            temperature = (Fixed(1.0) if is_plain else COOLING).plan(PASSES)
-            optimise(model, X, temperature, Monitor(), n_samples=X.shape[0], n_passes=PASSES)
-            # new arrays in each step, so the next fit does not change them
-            fitted_counts.append(model.last)
-        return merged(fitted_counts, n_components)
+        draw = partial(
+            _draw,
+            X,
+            init=self.init,
+            n_components=int(self.n_components),
+            settings=settings,
+            temperature=Fixed(1.0) if temperature == Fixed(1.0) else COOLING,
+            threads=n_threads(self.n_jobs),
+        )
+        return X, settings, temperature, draw
 
     def _warn(self, X: Any) -> None:
         """Warn if clusters contain no documents."""
@@ -277,17 +266,11 @@ class TemperedMultinomialMixture(
                 ConvergenceWarning,
             )
 
-    def _check_X(self, X: Any, method: str, reset: bool = False) -> csr_matrix:
-        """Check counts of words for a method; `reset` is True in `fit`."""
-        X = check_words(self, X, method, reset=reset)
-        check_counts(X)
-        return X
-
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """Check X, and compute log p(x, k) of each document and cluster."""
         check_is_fitted(self)
-        X = self._check_X(X, "predict")
+        X = _checked(X, self, "predict")
         # a copy, because the threads are those of `n_jobs` in this call only
         model: MMM = shallow(self._state.model)
         model.n_threads = n_threads(self.n_jobs)
@@ -301,3 +284,45 @@ class TemperedMultinomialMixture(
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _checked(X: Any, estimator: Any, method: str, *, reset: bool = False) -> csr_matrix:
+    """Check counts of words for a method; `reset` is True in `fit`."""
+    X = check_words(estimator, X, method, reset=reset)
+    check_counts(X)
+    return X
+
+
+def _draw(
+    X: csr_matrix,
+    rng: RandomState,
+    *,
+    init: Any,
+    n_components: int,
+    settings: Mapping[str, Any],
+    temperature: Temperature,
+    threads: int,
+) -> dict[str, Any]:
+    """Counts of words and documents to start from; "merged" makes short fits at `temperature`."""
+    if not isinstance(init, str):
+        words = np.asarray(init, dtype=np.float64)
+        words = words / words.max(axis=1, keepdims=True)  # sums may overflow
+        words_per_component = max(float(X.sum(dtype=np.float64)), 1.0) / n_components
+        return {"words": words_per_component * words / words.sum(axis=1, keepdims=True)}
+    if init == "kmeans++":
+        return {"words": words_of_documents(X, n_components, rng)}
+    fitted_counts = list[ComponentCounts]()
+    model = MMM(n_components, X.shape[1], **settings, n_threads=threads)
+    for _ in range(RUNS):
+        model.start(X, words=words_of_documents(X, n_components, rng))
+        optimise(
+            model,
+            X,
+            temperature.plan(PASSES),
+            Monitor(),
+            n_samples=X.shape[0],
+            n_passes=PASSES,
+        )
+        # new arrays in each step, so the next fit does not change them
+        fitted_counts.append(model.last)
+    return merged(fitted_counts, n_components)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
@@ -11,8 +10,10 @@ from numbers import Integral, Real
 from operator import attrgetter
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import (
@@ -133,8 +134,8 @@ def _clusters_of(lda: TemperedLDA, X: csr_matrix) -> TemperedMultinomialMixture:
     """Fit a mixture with a cluster of documents for each topic, initialised with the topics."""
     K = number_of_topics(lda)
     mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
-    with warnings.catch_warnings():  # clusters without documents do not mean that topics are bad
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with catch_warnings():  # clusters without documents do not mean that topics are bad
+        simplefilter("ignore", ConvergenceWarning)
         mixture.fit(X)
     return mixture.set_params(init="merged")  # frees the array, which is as large as the clusters
 
@@ -275,7 +276,7 @@ class TopicModel(
     lda: TemperedLDA | None = None
     seed_words: Mapping[str, Iterable[str]] | None = None
     stop_words: str | list[str] | None = "english"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     single_topic: bool = True
 
     def set_params(self, **params: Any) -> Self:

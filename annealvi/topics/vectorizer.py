@@ -693,11 +693,12 @@ def count_words(
         # the number of texts with each word, by which the excluded words of each limit are sorted
         frequency = np.bincount(X.indices, minlength=len(words))
         dropped = {}
+        n_dropped = {}
         for reason, mask in left_out.items():
             columns = np.flatnonzero(mask)
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
-        n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
+            n_dropped[reason] = len(columns)
         dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
         is_kept = ~np.logical_or.reduce(list(left_out.values()))  # words that no limit excludes
@@ -719,7 +720,7 @@ def count_words(
             "counts, such as TopicVectorizer."
         )
     else:
-        n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
+        n_counted = float(X.sum(dtype=float)) / X.shape[0]
     taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
@@ -978,7 +979,7 @@ def _left_out(
         counts = summed(X, axis=0)[remaining]
         counts = np.where(kept[remaining], np.inf, counts)  # these words come first
         too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
-        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), too_rare) & ~kept
+        dropped["max_features"] = (np.bincount(too_rare, minlength=n_words) > 0) & ~kept
     return limits, dropped
 
 

@@ -60,7 +60,7 @@ def relevance_of(topic: Floats, word_shares: Floats, relevance: float) -> Floats
 def most_relevant(topic: Floats, word_shares: Floats, n: int, relevance: float) -> NDArray[np.intp]:
     """Return the columns of the n most relevant words of a topic, best first."""
     relevances = relevance_of(topic, word_shares, relevance)
-    (columns,) = top_columns(relevances[np.newaxis], n)  # as the only row of a matrix
+    (columns,) = top_columns(relevances[None], n)  # as the only row of a matrix
     return columns[topic[columns] > 0]  # without words that the topic does not contain
 
 

@@ -201,7 +201,7 @@ def test_more_topics_than_documents_are_told(rows):
 def test_stop_words_of_languages(words, left_out):
     pytest.importorskip("stop_words")
     chosen = make_parser().parse_args(["fit", "x", "--stop-words", words])
-    model = module._estimator(chosen)
+    model = module._unfitted_model(chosen)
     texts = ["the and und nicht planet"] * 5 + ["und the and nicht moon"] * 5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -262,7 +262,7 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):
     pytest.importorskip("plotly")
-    monkeypatch.setattr(module, "_fitted", None)
+    monkeypatch.setattr(module, "_fit_model", None)
     assert words in refused("fit", jsonl, "--n-topics", 3, "--report", "x.html", *options)
 
 

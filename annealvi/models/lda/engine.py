@@ -203,7 +203,7 @@ def sparsity(model: LDA, tempering: Tempering) -> float:
 
 def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
     """The inverse temperature of each document, in a new array."""
-    inverse = np.asarray(tempering.inverse, dtype=np.float64)  # one number, or one for each
+    inverse = np.asarray(tempering.inverse, dtype=float)  # one number, or one for each
     lowest = float(inverse.min())
     if lowest < TINY:
         raise ValueError(
@@ -232,9 +232,12 @@ class Engine:
     """The door to all engines: the local and the global step, inference, and the bound.
 
     A subclass computes a block of documents (`fit_block`) and the step of lambda (`step_topics`).
+    What it keeps of a model, such as weights of words, belongs to one lambda: it must be dropped if
+    ``model.version`` is another object than when it was computed.
     """
 
-    #: The device of the engine, or None for the processor.
+    #: The device of the engine, or None for the processor.  An engine with a device of any kind
+    #: makes the runs of a fit one after another (see `plan_fit`).
     device: Any = None
     #: Whether documents will be used in several passes.
     repeated = False
@@ -245,7 +248,13 @@ class Engine:
     # ------------------------------------------------------ what a subclass defines
 
     def begin(self, model: LDA) -> Any:
-        """Begin a training step; return the statistics, which are empty."""
+        """Begin a training step; return the statistics, which are empty.
+
+        These are a :class:`annealvi.models.lda.cpu.StepSums` with two methods: ``words()``, the
+        words with statistics in ascending order, and ``rows(words, K)``, a copy of the statistics
+        of some of them on the host.  If a :class:`ShardEngine` uses the engine, they also have
+        ``seen(dense_share)`` and ``put_seen(seen, rows)``.
+        """
         raise NotImplementedError
 
     def for_inference(self, model: LDA, step: EStep, want_logs: bool) -> Engine:
@@ -269,18 +278,34 @@ class Engine:
     ) -> None:
         """Fit gamma of a block of documents in place, with the inverse temperatures b.
 
-        These arrays are written if they are passed: `log_normalizer`, sum_v n_v log sum_k exp b (E
-        log theta + E log beta) of each document; `energy`, sum_v n_v E[log theta + log beta];
-        `word_energy`, sum_d n_dv E[log beta] of each word, together with the `statistics`, and only
-        if all documents have the same b.  If `deferred`, the block is the only block of a step, and
-        its statistics are summed when they are needed.
+        With ``step.max_iter = 0``, gamma stays as it is, and the other results are computed at it.
+        `gamma` may be None in training if the engine has `may_discard_gamma`.
+
+        These are computed if they are passed:
+
+        * `statistics`: sum_d b_d n_dv phi_dvk of the block is added, with phi at the final gamma;
+        * `log_normalizer` of each document: sum_v n_v log sum_k exp b (E log theta_k + E log
+          beta_kv), with psi(gamma_k) - kappa / gamma_k for psi(gamma_k) if documents are sparse;
+        * `energy` of each document: sum_v n_v E[log theta + log beta];
+        * `word_energy` of each word of the block: sum_d n_dv E[log beta] over all documents of the
+          step so far, which replaces the earlier value.  It is passed only together with the
+          statistics, and only if all documents have the same b.
+
+        If `deferred`, the block is the only block of a step, and its statistics are summed when
+        they are needed.
         """
         raise NotImplementedError
 
     def step_topics(
         self, model: LDA, statistics: Any, rho: float, scale: float, floor: float, b: float
     ) -> None:
-        """Set lambda to (1 - rho) lambda + rho (b eta + scale * statistics), at least `floor`."""
+        """Set lambda to (1 - rho) lambda + rho (b eta + scale * statistics), at least `floor`.
+
+        Before the change, call ``model.changed()``, which makes a new version; if lambda changes on
+        the host, also ``model.copy_if_read_only()`` (lambda may be mapped from a file).  A step of
+        all rows needs ``model.catch_up()`` first, because other rows may have pending steps.  Then
+        set ``model.sums`` to the sums of lambda over the words; None has them computed later.
+        """
         raise NotImplementedError
 
     def block_size(self, model: LDA) -> int:
@@ -550,7 +575,7 @@ class Engine:
         self.fit(model, step, X, gamma, log_normalizer=bound)
         bound += negative_kl(alpha, gamma)
         if kappa > 0:  # the terms of h that contain kappa
-            gamma = gamma.astype(np.float64)
+            gamma = gamma.astype(float)
             penalty = np.sum((gamma - alpha) / gamma - special.log(gamma / alpha), axis=1)
             bound += kappa * penalty
         return float(np.sum(bound))

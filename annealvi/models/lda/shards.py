@@ -44,7 +44,7 @@ def engine_of(
 ) -> Engine:
     """Return an engine for models of this size and documents X.
 
-    Its buffers are those of the engine `kept` if that computes on the same device.
+    Its buffers are those of the engine `kept` if that is of the same class and on the same device.
     """
     card = device_of(device)  # the GPU, or None for the processor
     if card is not None and (dtype != np.float32 or n_topics > gpu.MOST_TOPICS):
@@ -54,9 +54,10 @@ def engine_of(
             device,
             f"GPUs compute in float32, and fit {gpu.MOST_TOPICS:,} topics at most.",
         )
-    engine: Any = getattr(kept, "inner", kept)  # the inner engine of a ShardEngine
-    if engine is None or engine.device is not card:
-        engine = CPUEngine() if card is None else GPUEngine(card)
+    engine: Any = CPUEngine() if card is None else GPUEngine(card)
+    before = getattr(kept, "inner", kept)  # the inner engine of a ShardEngine
+    if type(before) is type(engine) and before.device is card:
+        engine = before
     engine.n_threads = n_threads
     engine.repeated = repeated
     if shard_size is not None or isinstance(X, Elsewhere):
@@ -111,7 +112,7 @@ def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], 
         n_rows = n_words
     if len(first.rows) == len(second.rows) == n_rows:
         out = first.rows if first.rows.dtype == np.float64 else None  # in place if possible
-        return seen_words, np.add(first.rows, second.rows, out=out, dtype=np.float64)
+        return seen_words, np.add(first.rows, second.rows, out=out, dtype=float)
     total = np.zeros((n_rows, first.rows.shape[1]))
     whole = n_rows == len(seen_words)  # a row for each word
     # the row of each word in the sum

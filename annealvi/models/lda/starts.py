@@ -110,7 +110,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     first_of_word = of_word.indptr.astype(np.int64)
     # the distance to the nearest centre is 1 - cosine, half the squared distance; documents
     # without a word that other documents lack cannot become centres
-    distance = (np.diff(first) > 0).astype(np.float64)
+    distance = (np.diff(first) > 0).astype(float)
     cosine = np.empty(size)
     nearest = np.empty(min(n_each, size), dtype=np.int64)
     groups: list[NDArray[np.int64]] = []

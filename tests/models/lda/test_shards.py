@@ -9,7 +9,8 @@ from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.dask import TemperedLDA as Sharded
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda.shards import ShardEngine
+from annealvi.models.lda.cpu import CPUEngine
+from annealvi.models.lda.shards import ShardEngine, engine_of
 from tests.models.lda.naive import make
 from tests.models.lda.streams import dense
 
@@ -92,3 +93,15 @@ def test_streams_have_shards_too(X):
     assert_array_equal(lda.components_, plain.components_)
     lda = Sharded(3, shard_size=9, **settings).partial_fit(X).partial_fit(X[:70])
     assert_allclose(lda.components_, plain.components_, rtol=1e-3)
+
+
+def test_an_engine_of_another_kind_is_replaced():
+    """Even if both have no device; a parameter may name another kind since the last call."""
+
+    class Second(CPUEngine):
+        pass
+
+    kept = CPUEngine()
+    assert engine_of("cpu", 1, 3, np.dtype("float32"), kept=kept) is kept
+    assert engine_of("cpu", 1, 3, np.dtype("float32"), kept=ShardEngine(kept)) is kept
+    assert type(engine_of("cpu", 1, 3, np.dtype("float32"), kept=Second())) is CPUEngine
