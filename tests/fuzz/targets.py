@@ -286,7 +286,7 @@ KEY.index.name = "question"
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["X", "Z", "data", "held_out"], COUNT_DATA),
     **dict.fromkeys(["components", "truth"], POINT_DATA),
-    **dict.fromkeys(["a", "b", "other_topics"], TOPIC_DATA),
+    **dict.fromkeys(["other_topics"], TOPIC_DATA),
     **{f"topic_{kind}.topics": TOPIC_DATA for kind in ("diversity", "coherence", "stability")},
     **dict.fromkeys(["duplicate_topics.topics", "topic_checksum.topics"], TOPIC_DATA),
     **dict.fromkeys(["topics", "topic"], one_of(None, 0, 1, [1, 2], [], "x")),
@@ -384,6 +384,7 @@ KEPT = {"self", "y", "token_pattern", "ax", "axes", "label", "decays", "eps", "k
 KEPT |= {"hyperparameters", "standard_error", "effective_sample_size", "bounds"}
 #: Names whose values `_made` makes.
 MADE = {"model", "estimator", "summary", "other", "choice", "effects", "client", "fits"} | s.PATHS
+MADE |= {"first", "second"}
 
 
 def _path(t: Trial, name: str) -> Any:
@@ -453,7 +454,7 @@ def _made(t: Trial, name: str, owner: str, module: str, before: dict[str, Any]) 
         return _model(t, owner)
     if owner == "topic_intrusion" and name == "summary":
         return four_topics()
-    if name in ("summary", "other") or (name in ("a", "b") and "plot" in module):
+    if name in ("summary", "other") or (name in ("first", "second") and "plot" in module):
         return _model(t, owner) if owner in ("describe", "compare_topics") else summary()
     if name == "choice":
         return choice()
