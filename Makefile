@@ -57,11 +57,11 @@ test-debug: $(VENV)-debug/.test
 		tests/project/test_estimator_checks.py tests/project/test_fork.py
 
 # Random calls of every public function, for SECONDS, in processes of their own; another seed
-# each time, which is printed.
+# each time, which is printed.  STRICT=1: NumPy raises, others' warnings are errors, arrays are read-only.
 SECONDS ?= 600
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 fuzz: $(VENV)/.test
-	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(if $(STRICT),--strict)
 
 # Kernels, models, estimators and the fuzzer under AddressSanitizer, UndefinedBehaviorSanitizer
 # and LeakSanitizer, with each instruction set of this machine.

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
+from os import PathLike, fsdecode
 from typing import Any
 
 from scipy.sparse import issparse
@@ -64,11 +65,11 @@ class Checkpoint:
     """
 
     @checked
-    def __init__(self, path: str | os.PathLike, seconds: float = 60) -> None:
+    def __init__(self, path: str | PathLike, seconds: float = 60) -> None:
         allowed = Interval(Real, 0, None, closed="left")
         if isinstance(seconds, bool) or not allowed.is_satisfied_by(seconds):
             raise BadParameter("seconds", str(allowed), seconds)
-        self.path: str = os.fsdecode(path)
+        self.path: str = fsdecode(path)
         self.seconds: float = seconds
         self._written: float | None = None  # time of the last checkpoint; None outside of a fit
         self._signals = _Signals()

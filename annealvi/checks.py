@@ -194,7 +194,7 @@ def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
     array = as_array(value)
     if array.dtype.kind not in "fiub":
         raise BadParameter(name, "a float or an array of floats", _shown(value, array))
-    return array.astype(np.float64, copy=False)
+    return array.astype(float, copy=False)
 
 
 def _shown(value: Any, array: NDArray) -> Any:
@@ -212,7 +212,7 @@ def check_inverses(value: ArrayLike, name: str, min_length: int = 1) -> NDArray[
             + (f"at least {min_length} numbers" if min_length > 1 else "numbers"),
             array,
         )
-    array = array.astype(np.float64)
+    array = array.astype(float)
     wrong_values = array[~(np.isfinite(array) & (array > 0))]
     if wrong_values.size:
         raise BadParameter(name, "positive and finite", wrong_values[0])
@@ -240,14 +240,14 @@ def check_numbers(
         raise BadParameter(
             name, "positive and finite" if positive else "finite", wrong_values.flat[0]
         )
-    return array.astype(np.float64)
+    return array.astype(float)
 
 
 def check_squares(X: NDArray, name: str = "X") -> float:
     """Return the sum of squares of an array, or raise ValueError if it is too large."""
     with np.errstate(over="ignore"):
         # einsum makes no array of the squares
-        square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
+        square = float(np.einsum("nd,nd->", X, X, dtype=float))
     limit = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= limit:
         raise ValueError(
@@ -263,7 +263,7 @@ def check_counts(X: Any, population: float = 1.0, method: str = "", *, dtype: An
     `population` is a factor that multiplies the sum later, which is called `method` in errors.
     """
     with np.errstate(over="ignore"):
-        total = float(X.data.sum(dtype=np.float64))
+        total = float(X.data.sum(dtype=float))
     return check_total(total, X.dtype if dtype is None else np.dtype(dtype), population, method)
 
 
@@ -316,7 +316,7 @@ def check_prior(
         )
     # the last length of a shape is the number of values in a sum; 0 means no sum
     _check_positive(array, name, dtype, n_summed=shapes[-1][-1] * summed)
-    return float(array) if array.ndim == 0 else array.astype(np.float64)
+    return float(array) if array.ndim == 0 else array.astype(float)
 
 
 def check_priors(

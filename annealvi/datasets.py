@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, vstack
 from sklearn.utils import Bunch, check_random_state
@@ -238,7 +239,7 @@ def make_topic_corpus(
     lengths = rng.poisson(document_length, len(document_topics))
     shares = document_topics / document_topics.sum(1)[:, None]
     rows = [
-        csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(np.float64))
+        csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(float))
         for length, share in zip(lengths, shares, strict=True)
     ]
     data = vstack(rows, format="csr")
@@ -246,7 +247,7 @@ def make_topic_corpus(
 
 
 def _dirichlet(
-    rng: np.random.RandomState, prior: float, n_rows: int, n_columns: int, name: str
+    rng: RandomState, prior: float, n_rows: int, n_columns: int, name: str
 ) -> NDArray[np.float64]:
     """Draw from a symmetric Dirichlet distribution; raise ValueError if NumPy's draws are wrong."""
     rows = rng.dirichlet(np.full(int(n_columns), float(prior)), int(n_rows))

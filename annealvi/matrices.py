@@ -241,7 +241,7 @@ def _checked(X: Any) -> csr_matrix:
     if X.format == "csr":
         return _compressed(X, csr_matrix(X.shape), data)
     if data.dtype.kind != "f" or data.itemsize < 4:
-        data = data.astype(np.float64)  # sums of entries do not overflow in float64
+        data = data.astype(float)  # sums of entries do not overflow in float64
     if X.format == "csc":
         return _compressed(X, sparse.csc_matrix(X.shape), data).tocsr()
     if X.format == "bsr":
@@ -298,6 +298,6 @@ def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
         if written.any():  # empty documents are left out: reduceat does not return 0 for them
             counts = X.data[ends[0] : ends[-1]]
             begins = ends[:-1][written] - ends[0]
-            row_sums = np.add.reduceat(counts, begins, dtype=np.float64)
+            row_sums = np.add.reduceat(counts, begins, dtype=float)
             sums[first : first + SUMMED][written] = row_sums
     return sums

@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
+from threading import RLock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class _Lock:
 
     def __init__(self) -> None:
         """Make a lock that no thread holds."""
-        self.turn = threading.RLock()  # the separate lock of `writing`
+        self.turn = RLock()  # the separate lock of `writing`
         self._changed = threading.Condition()  # guards all fields below; notified of changes
         self._n_taken: dict[int, int] = {}  # how many times each reading thread has the lock
         self._writer: int | None = None  # the thread that holds the lock alone
@@ -131,7 +132,7 @@ _locks: dict[int, tuple[Callable[[], Any], _Lock]] = {}
 #: An entry for ids that are not in _locks, whose reference never returns an object.
 _NO_LOCK = (lambda: None, _Lock())
 #: Held while a lock is added to _locks.
-_adding = threading.RLock()
+_adding = RLock()
 
 
 def _lock_of(owner: Any) -> _Lock:
@@ -166,7 +167,7 @@ def changing(owner: Any) -> Any:
 def _in_child() -> None:
     """Create all locks again: the threads that held them do not exist in a forked process."""
     global _adding
-    _adding = threading.RLock()
+    _adding = RLock()
     _locks.clear()
 
 

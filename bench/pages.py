@@ -33,7 +33,7 @@ HABITS = {
     "calques": r"\b(anew|will do too|names of tweets|entities of HTML|tables? of pandas"
     r"|whole counts|for good)\b",
 }
-TARGETS = {"README": 560, "user pages": 31_000, RECORD: 9_000, MAINTAINERS: 4_500, "CHANGELOG": 600}
+TARGETS = {"README": 600, "user pages": 36_000, RECORD: 9_600, MAINTAINERS: 4_500, "CHANGELOG": 600}
 
 
 def prose(text: str, *, tables: bool) -> str:

@@ -116,6 +116,8 @@ def draw_gallery() -> None:
     save("term_ranks.png", plot.plot_term_ranks(one))
     save("stability.png", plot.plot_stability(one, model(1).describe(texts.texts)))
     save("words_by_group.png", plot.plot_words_by_group(one, security, when))
+    save("words_over_time.png", plot.plot_words_over_time(one, security, texts.created, n_words=8))
+    save("together.png", plot.plot_topics_together(one))
     save("choice.png", choose_n_topics(texts.data, [5, 10, 20, 50, 100], random_state=0).plot())
     effects = summary(refits=10).effects(
         "~ field", {"field": ["physics" if f in PHYSICS else "other" for f in fields()]}

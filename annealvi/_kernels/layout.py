@@ -10,8 +10,9 @@ CACHE_LINE = 64  # bytes
 
 def padded_length(n: int, dtype: DTypeLike) -> int:
     """The least row length of at least n that fills whole cache lines."""
+    # the number of elements in a cache line
     per_line = CACHE_LINE // np.dtype(dtype).itemsize
-    return -(-n // per_line) * per_line
+    return -(-n // per_line) * per_line  # rounded up
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
@@ -20,6 +21,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     n_bytes = math.prod(shape) * dtype.itemsize
     if n_bytes > np.iinfo(np.intp).max - CACHE_LINE:  # NumPy would not raise a MemoryError
         raise MemoryError(f"Unable to allocate an array with shape {shape} and data type {dtype}")
+    # more bytes than needed, so that a part of them begins at the beginning of a cache line
     raw = np.empty(n_bytes + CACHE_LINE, dtype=np.uint8)
     offset = -raw.ctypes.data % CACHE_LINE
     return raw[offset : offset + n_bytes].view(dtype).reshape(shape)

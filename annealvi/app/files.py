@@ -157,4 +157,5 @@ def write_xlsx(tables: dict[str, Any], path: Path) -> None:
             frame.to_excel(writer, sheet_name=name)
             for row in writer.sheets[name].iter_rows():
                 for cell in row:
-                    cell.data_type = "s" if cell.data_type == "f" else cell.data_type
+                    if cell.data_type == "f":
+                        cell.data_type = "s"

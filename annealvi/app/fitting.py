@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
-import warnings
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from warnings import simplefilter
 
 from annealvi.app.files import (
     CHECKPOINT,
@@ -68,8 +68,8 @@ def end_with_server() -> None:
 
 def main(arguments: list[str]) -> Any:
     """Fit the study in a folder; return an exit status."""
-    warnings.simplefilter("ignore")
-    threading.Thread(target=end_with_server, daemon=True).start()
+    simplefilter("ignore")
+    Thread(target=end_with_server, daemon=True).start()
     try:
         fit(Path(arguments[0]))
     except (ImportError, OSError, ValueError, TypeError, MemoryError) as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-import threading
 import webbrowser
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import uvicorn
@@ -180,5 +180,5 @@ def serve(
         flush=True,
     )
     if browser:
-        threading.Thread(target=webbrowser.open, args=[link], daemon=True).start()
+        Thread(target=webbrowser.open, args=[link], daemon=True).start()
     uvicorn.Server(config).run(sockets=[listening])

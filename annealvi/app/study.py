@@ -7,9 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock, Thread
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ class Study:
         folder.mkdir(mode=0o700, exist_ok=True)
         self.folder = folder
         self.read = read
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self.version = 0
         self.saved = read_state(folder)
         self.table: Any = None
@@ -86,7 +86,7 @@ class Study:
         self.summary: Any = None
         if (folder / DOCUMENTS).is_file():
             self.table = read_documents(folder)
-            threading.Thread(target=self._show_topics, daemon=True).start()
+            Thread(target=self._show_topics, daemon=True).start()
 
     def state(self) -> dict[str, Any]:
         """Return what the page shows of the study."""
@@ -97,7 +97,7 @@ class Study:
             "problem": self.problem,
             "line": None if self.process is None else self._last_line(),
             "fits": len(list((self.folder / CHOICE).glob("*.safetensors"))),
-            "languages": sorted({*LANGUAGES, *LANGUAGES_WITHOUT_SPACES}),
+            "languages": sorted(LANGUAGES.union(LANGUAGES_WITHOUT_SPACES)),
             "largest": LARGEST,
             "endings": ENDINGS,
             **self.saved,
@@ -165,7 +165,7 @@ class Study:
             )
             self.problem = ""
             self.version += 1
-        threading.Thread(target=self._wait, daemon=True).start()
+        Thread(target=self._wait, daemon=True).start()
 
     def cancel(self) -> None:
         """Stop the fit; it writes a checkpoint first."""

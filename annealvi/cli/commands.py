@@ -7,9 +7,10 @@ import codecs
 import os
 import sys
 import warnings
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+from warnings import catch_warnings, simplefilter
 
 from annealvi._kernels import instruction_set, openmp_enabled
 from annealvi._optional import import_optional
@@ -119,10 +120,9 @@ def at_least(minimum: int) -> Callable[[str], int]:
     """Return a function that converts a text to an integer of at least `minimum`."""
 
     def number(text: str) -> int:
+        """Convert a text, or raise the error that argparse reports."""
         if not text.isdecimal() or int(text) < minimum:
-            raise argparse.ArgumentTypeError(
-                f"must be an integer of at least {minimum}. Got {text!r}"
-            )
+            raise ArgumentTypeError(f"must be an integer of at least {minimum}. Got {text!r}")
         return int(text)
 
     return number
@@ -143,7 +143,7 @@ def documents(text: str) -> int | float | str:
     try:
         return text if text == "auto" else int(text) if text.isdecimal() else float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             "must be a number of documents, such as 5, a fraction of the documents, such as 0.2, "
             f"or auto. Got {text!r}"
         ) from None
@@ -154,7 +154,7 @@ def encoding(text: str) -> str:
     try:
         names = [codecs.lookup(name).name for name in text.split(",")]
     except LookupError:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             "must be the name of an encoding, such as utf-8, cp1252, latin-1 or utf-16. "
             f"Got {text!r}"
         ) from None
@@ -171,14 +171,17 @@ def open_page(chosen: Namespace) -> None:
     import_optional("starlette", "annealvi open", *FOR_PAGE)
     from annealvi.app import serve
 
+    # a reader of files as an argument, because the page must not import the command line
     serve(chosen.file, chosen.folder, read_columns, chosen.port, not chosen.no_browser)
 
 
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
+    """Return the settings of an option with a value, for argparse; `text` is its help."""
     return {"metavar": metavar, "help": text, "type": type, "default": default}
 
 
 def flag(text: str) -> dict[str, Any]:
+    """Return the settings of an option without a value, for argparse; `text` is its help."""
     return {"action": "store_true", "help": text}
 
 
@@ -342,10 +345,13 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
+        """Write the message and exit with status 2; argparse calls this method."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def make_parser() -> Parser:
+    """Return the parser of all commands and their options."""
+    # keeps the line breaks of help texts
     plain = argparse.RawDescriptionHelpFormatter
     parser = Parser(
         prog="annealvi",
@@ -372,6 +378,7 @@ def make_parser() -> Parser:
             allow_abbrev=False,
         )
         for headline, options in OPTIONS[name].items():
+            # a headline in the help; options without one belong to the command itself
             group = command.add_argument_group(headline) if headline else command
             for option, settings in options.items():
                 group.add_argument(option, **settings)
@@ -396,23 +403,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 
-    shown = set()
+    printed_lines = set()
 
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+        """Print a warning in one line; replaces `warnings.showwarning`."""
         line = f"{name}: warning: {_in_a_line(message)}"
-        if line not in shown:  # several figures can give the same warning
+        if line not in printed_lines:  # several figures can give the same warning
             print(line, file=sys.stderr)
-        shown.add(line)
+        printed_lines.add(line)
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings for programmers, such as deprecations
+        with catch_warnings():
+            simplefilter("ignore")  # warnings for programmers, such as deprecations
             if not vars(chosen).get("quiet"):
-                warnings.simplefilter("always", UserWarning)
+                simplefilter("always", UserWarning)
             warnings.showwarning = show_warning
             COMMANDS[chosen.command][0](chosen)
-        sys.stdout.flush()
+        sys.stdout.flush()  # here, so that an error of it is handled below
     except BrokenPipeError:  # for example in annealvi show MODEL | head
+        # Python flushes stdout again at its end, which would print an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)
@@ -421,7 +430,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BadParameter):
             parameter, *index = error.name.partition("[")  # "texts" if the error is about texts[3]
             option = PARAMETERS.get(parameter, parameter)
-            if option in vars(chosen):
+            if option in vars(chosen):  # the message names the option instead of the parameter
                 error.name = f"--{option.replace('_', '-')}{''.join(index)}"
                 error.owner = name
         print(f"{name}: {_in_a_line(error)}", file=sys.stderr)
@@ -438,4 +447,4 @@ def _in_a_line(error: Any) -> str:
         message = f"there is not enough memory. {error}"
     elif isinstance(error, ValueError) and isinstance(error.__cause__, UnicodeError):
         message = f"{message}. Set the encoding with --encoding, for example to cp1252 or utf-16."
-    return " ".join(message.split())
+    return " ".join(message.split())  # without line breaks

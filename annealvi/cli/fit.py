@@ -33,11 +33,11 @@ from annealvi.topics.trust import few_documents
 def fit(chosen: Namespace) -> None:
     """Fit topics, print them, and write the files that the options name."""
     _check_outputs(chosen)
-    estimator = _estimator(chosen)
+    estimator = _unfitted_model(chosen)
     corpus = read(chosen)
     if "time" in corpus.columns:  # checks the times before the fit
         check_times(corpus.columns["time"], chosen.freq)
-    model = _fitted(estimator, corpus, chosen)
+    model = _fit_model(estimator, corpus, chosen)
     source = Source(model)
     few = few_documents(len(corpus), len(source.components_))
     if few:
@@ -48,12 +48,13 @@ def fit(chosen: Namespace) -> None:
             save(model, chosen.model)
             say(chosen, f"wrote {chosen.model}")
         if chosen.report is not None:
-            second = None
+            second = None  # the second model
             if chosen.second_fit:
+                # the same number of topics, even if it was chosen for the first model
                 estimator.set_params(
                     n_topics=len(source.components_), random_state=chosen.random_state + 1
                 )
-                second = _fitted(estimator, corpus, chosen)
+                second = _fit_model(estimator, corpus, chosen)
             described(source, corpus, X, second).write_report(
                 chosen.report,
                 title=f"Topics of {Path(chosen.path).name}",
@@ -65,17 +66,17 @@ def fit(chosen: Namespace) -> None:
             say(chosen, f"wrote {chosen.report}")
     finally:  # the topics are printed even if a file cannot be written
         coherence = None
-        if X.shape[1] > 1:
+        if X.shape[1] > 1:  # coherence is that of pairs of words
             n_words = min(N_WORDS, X.shape[1])
             coherence = topic_coherence(source.components_, X, n_words=n_words)
         print_topics(source.topics, chosen.words, coherence)
 
 
-def _estimator(chosen: Namespace) -> TopicModel:
+def _unfitted_model(chosen: Namespace) -> TopicModel:
     """Return the unfitted TopicModel that the options describe."""
     seeds = chosen.seed_words
     if seeds is not None:
-        if not seeds.lstrip().startswith("{"):
+        if not seeds.lstrip().startswith("{"):  # not JSON, but the name of a file
             seeds = read_text(seeds, chosen.encoding)
         try:
             seeds = json.loads(seeds)
@@ -108,9 +109,10 @@ def _stop_words(chosen: Namespace) -> str | list[str] | None:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _fitted(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
+def _fit_model(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
     """Fit a model; return it, or its TemperedLDA if the words of counts are unknown."""
     model = clone(estimator)
+    # a progress bar only for a person who watches, and if the library is installed
     if sys.stderr.isatty() and not chosen.quiet and find_spec("tqdm") is not None:
         model.set_params(lda__callback=ProgressBar("fitting"))
     if corpus.texts is not None:
@@ -122,7 +124,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
         raise ValueError("A file of counts contains no words, so --seed-words needs --vocabulary.")
     else:
         say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
-        numbers = map(str, range(corpus.counts.shape[1]))
+        numbers = map(str, range(corpus.counts.shape[1]))  # stand for words
         model.set_params(single_topic=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
         say(chosen, f"{len(model.components_)} topics were chosen: {model.choice_.rule}")
@@ -133,7 +135,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
 
 def _check_outputs(chosen: Namespace) -> None:
     """Raise an error before the fit if an output file cannot be written after it."""
-    used = {os.path.realpath(chosen.path): "PATH"}
+    used = {os.path.realpath(chosen.path): "PATH"}  # the option of each path, to find equal paths
     for option, path in {"--report": chosen.report, "--model": chosen.model}.items():
         if path is not None:
             check_output(option, path)
@@ -144,7 +146,7 @@ def _check_outputs(chosen: Namespace) -> None:
                 )
             used[real] = option
     if chosen.report is not None:
-        import_optional("plotly", "--report", "pandas")
+        import_optional("plotly", "--report", "pandas")  # raises an error if they are missing
         return
     for option in ("time", "group", "second_fit"):
         if getattr(chosen, option):
@@ -162,12 +164,13 @@ def demo(chosen: Namespace) -> None:
     import_optional("plotly", "annealvi demo", "pandas")
     check_output("--output", chosen.output)
     abstracts = load_arxiv_abstracts(texts=True)
+    # flushed, because the fit takes some time
     print(f"fitting 30 topics to {len(abstracts.texts):,} abstracts of arXiv", flush=True)
-    corpus = Corpus("the abstracts", {}, abstracts.texts)
-    model = _fitted(TopicModel(30, random_state=0), corpus, chosen)
+    corpus = Corpus("the abstracts", columns={}, texts=abstracts.texts)
+    model = _fit_model(TopicModel(30, random_state=0), corpus, chosen)
     groups = abstracts.target_names[abstracts.target]
     summary = describe(model, abstracts.texts, titles=abstracts.titles)
-    _print(summary, groups, abstracts.created)
+    _print_demo(summary, groups, abstracts.created)
     summary.write_report(
         chosen.output,
         title="Topics of 3,000 arXiv abstracts",
@@ -178,20 +181,23 @@ def demo(chosen: Namespace) -> None:
     print("To find topics in your own texts, see annealvi fit --help")
 
 
-def _print(summary: Any, groups: Any, times: Any) -> None:
+def _print_demo(summary: Any, groups: Any, times: Any) -> None:
     """Print the share, shares over the years, main group and words of each topic."""
     over_time = summary.over_time(times)
     # without the first years, which have few documents
     over_time = over_time[over_time["n_documents"] >= 20]
     by_group = summary.by_group(groups)
     years = f"{over_time.index.year[0]} to {over_time.index.year[-1]}"
+    # the widths of columns: a bar for each year, and the names of the groups
     course_width = max(len(over_time), len(years))
     group_width = max(map(len, by_group.index))
     print(f"\ntopic  share  {years:<{course_width}}  {'mostly in':<{group_width + 5}}  words")
     for k in np.argsort(-summary.topic_shares, kind="stable").tolist():
         label = summary.labels[k]
+        # the sum of the topic's shares in the documents of each group
         in_groups = by_group[label] * by_group["n_documents"]
         shares = over_time[label]
+        # the number of a bar, from 0 to 7
         heights = (8 * shares / shares.max()).clip(0, 7).astype(int)
         print(
             f"{k:>5}",

@@ -9,14 +9,14 @@ import io
 import json
 import os
 import re
-import warnings
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
-from pathlib import Path
+from itertools import chain, filterfalse, islice
+from pathlib import Path, PurePath
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from annealvi._optional import import_optional
 from annealvi.corpus import read_cells, read_lda_c, read_uci
@@ -30,7 +30,7 @@ from annealvi.corpus.files import (
     read_vocabulary,
     with_words,
 )
-from annealvi.corpus.office import NO_DOCUMENT, read_docx, read_xlsx, read_zip
+from annealvi.corpus.office import columns_of, is_hidden, read_docx, read_xlsx, read_zip
 from annealvi.exceptions import warn_user
 
 #: The formats of files by the endings of their names.
@@ -103,16 +103,20 @@ class Corpus:
 
     def take(self, numbers: list[int]) -> Corpus:
         """Return these documents of a corpus of texts."""
-        columns = {name: [column[n] for n in numbers] for name, column in self.columns.items()}
-        table = {name: [column[n] for n in numbers] for name, column in dict(self.table).items()}
+        columns, table = (
+            {name: [column[n] for n in numbers] for name, column in dict(columns).items()}
+            for columns in (self.columns, self.table)
+        )
         texts = [(self.texts or [])[n] for n in numbers]
         return Corpus(self.origin, columns, texts, table=table)
 
     def __len__(self) -> int:
+        """The number of documents."""
         return self.counts.shape[0] if self.texts is None else len(self.texts)
 
 
 def read_corpus(chosen: Namespace) -> Corpus:
+    """Read the documents that the options name, or raise an error about an unsuitable option."""
     path = Path("/dev/stdin" if chosen.path == "-" else chosen.path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")
@@ -120,6 +124,7 @@ def read_corpus(chosen: Namespace) -> Corpus:
         kind = "10x" if has_names(path) else "folder"
     else:
         kind = chosen.format or kind_of(path)
+    # for each option, whether it is used for this kind, and what it is used with
     uses = {
         "files": (kind == "folder", "a folder of texts"),
         "format": (kind != "folder", "a file"),
@@ -130,9 +135,10 @@ def read_corpus(chosen: Namespace) -> Corpus:
     for option, (is_used, what) in uses.items():
         if getattr(chosen, option) and not is_used:
             raise ValueError(f"--{option} can only be used with {what}. Got {chosen.path!r}.")
+    # these formats are read from several places of a file, or by its name
     if path.is_fifo() and kind in (*COUNTS[:4], "parquet"):
         raise ValueError(f"{chosen.path!r} is a pipe. Write the {kind} counts to a file first.")
-    corpus = (_counts if kind in COUNTS else _texts)(path, kind, chosen)
+    corpus = (_read_counts if kind in COUNTS else _read_texts)(path, kind, chosen)
     if not len(corpus):
         raise ValueError(f"{corpus.origin} must contain documents. Got no documents.")
     return corpus
@@ -141,6 +147,7 @@ def read_corpus(chosen: Namespace) -> Corpus:
 def kind_of(path: Path) -> str:
     """Return the format of a file, which is determined by its name."""
     name = Path(path.name.lower())
+    # of documents, unlike papers.csv.zip, which is a compressed table
     is_archive = name.suffix == ".zip" and Path(name.stem).suffix not in ENDINGS
     name = name.with_suffix("") if name.suffix in PACKED and not is_archive else name
     if name.name.startswith("docword."):
@@ -157,10 +164,10 @@ def read_text(path: str | Path, encoding: str) -> str:
     """Read a text file, which may be compressed by gzip."""
     with opened(path, "text") as stream:
         text = decoded(stream.read(), encoding)
-    return _is_text(text.replace("\r\n", "\n").replace("\r", "\n"), path, encoding)
+    return _checked_text(text.replace("\r\n", "\n").replace("\r", "\n"), path, encoding)
 
 
-def _is_text(text: str, path: str | Path, encoding: str) -> str:
+def _checked_text(text: str, path: str | Path, encoding: str) -> str:
     """Check that the content of a file is text, and remove the byte-order mark."""
     text = text.removeprefix("\ufeff")
     if "\0" in text:
@@ -182,10 +189,10 @@ def _is_text(text: str, path: str | Path, encoding: str) -> str:
 def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapping[str, Any]:
     """Read the columns of documents that are texts: a folder, or a file of a kind."""
     if kind == "folder":
-        return _folder(path, pattern, encoding)
+        return _read_folder(path, pattern, encoding)
     if kind == "lines":
         lines = read_text(path, encoding).removesuffix("\n").split("\n")
-        return {"text": lines if any(map(str.strip, lines)) else []}
+        return {"text": lines if any(map(str.strip, lines)) else []}  # no documents in a blank file
     with naming(path, f"a .{kind} file"):
         if kind == "xlsx":
             return read_xlsx(path)
@@ -193,7 +200,7 @@ def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapp
             return {"text": read_docx(path)}
         if kind == "zip":
             return read_zip(path, encoding)
-    return _table(path, kind, encoding)
+    return _read_file_as_table(path, kind, encoding)
 
 
 def read_columns(path: Path) -> Mapping[str, Any]:
@@ -206,23 +213,24 @@ def read_columns(path: Path) -> Mapping[str, Any]:
     return read_table(path, kind, encoding)
 
 
-def _texts(path: Path, kind: str, chosen: Namespace) -> Corpus:
+def _read_texts(path: Path, kind: str, chosen: Namespace) -> Corpus:
+    """Read documents that are texts, from a folder or a file of a kind."""
     table = read_table(path, kind, chosen.encoding, chosen.files or "*")
     names = list(table)
     origin = repr(chosen.path)
-    if not names:
-        return Corpus(origin, {}, [])
+    if not names:  # an empty table
+        return Corpus(origin, columns={}, texts=[])
     if not chosen.text and "text" not in names and len(names) != 1:
         raise ValueError(
             f"{origin} has no column 'text'. Name the column of the texts with --text. "
-            f"{_listed(names)}"
+            f"{_list_of_names(names)}"
         )
     if kind in ("csv", "tsv") and len(names) == 1 and " " in names[0].strip():
         warn_user(
             f"The first line of {origin}, {names[0]!r:.80}, is read as the header of the column. "
             "If it is a text, add a line with a header, such as text, above it."
         )
-    columns = _columns(chosen, table)
+    columns = _chosen_columns(chosen, table)
     text_names = chosen.text or ["text" if "text" in names else names[0]]
     for name in text_names:
         for number, value in enumerate(table[name]):
@@ -231,71 +239,75 @@ def _texts(path: Path, kind: str, chosen: Namespace) -> Corpus:
                     f"{origin}, document {number}: {name!r} must be a text. Got {value!r:.60}."
                 )
     rows = zip(*(table[name] for name in text_names), strict=True)
-    texts = ["\n".join(filter(None, row)) for row in rows]
+    texts = ["\n".join(filter(None, row)) for row in rows]  # without missing values
     return Corpus(origin, columns, texts, table=table)
 
 
-def _columns(chosen: Namespace, table: Mapping[str, Any]) -> dict[str, list]:
+def _chosen_columns(chosen: Namespace, table: Mapping[str, Any]) -> dict[str, list]:
     """Return the columns that options name; the error about a missing column lists all columns."""
     names = list(table)
     options = [("text", name) for name in chosen.text]
     options += [(option, vars(chosen).get(option)) for option in ("title", "time", "group", "name")]
     columns: dict[str, list] = {}
     for option, name in options:
-        if name is None:
+        if name is None:  # a column with the name title is used by default
             if option != "title" or "title" not in names:
                 continue
             name = "title"
         if name not in names:
             raise ValueError(
-                f"--{option} must be a column of {chosen.path!r}. Got {name!r}. {_listed(names)}"
+                f"--{option} must be a column of {chosen.path!r}. Got {name!r}. "
+                f"{_list_of_names(names)}"
             )
         if option in ("title", "name"):
             columns[option] = ["" if value is None else str(value) for value in table[name]]
         elif option != "text":
+            # an empty cell of times or groups is a missing value
             columns[option] = [None if value == "" else value for value in table[name]]
     return columns
 
 
 def _is_output(file: Path) -> bool:
     """Whether a file is an output of annealvi, or the output of this command goes to the file."""
-    for descriptor in (1, 2):
+    for descriptor in (1, 2):  # stdout and stderr
         with suppress(OSError):  # the output is closed
             if os.path.samestat(file.stat(), os.fstat(descriptor)):
                 return True
     with file.open("rb") as stream:
         start = stream.read(START)
+    # or a file in a folder that annealvi paper has written
     return any(mark in start for mark in MARKS) or all(
         file.with_name(name).is_file() for name in OF_PAPER
     )
 
 
-def _listed(names: list[str], headline: str = "Its columns are") -> str:
+def _list_of_names(names: list[str], headline: str = "Its columns are") -> str:
+    """Return a sentence with at most LISTED names, for a message."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{headline}: {', '.join(map(str, names[:LISTED]))}{more}."
 
 
-def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
+def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     """Read the files of a folder and of its subfolders, except hidden files."""
     files = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
-    files = [file for file in files if not any(name.startswith(NO_DOCUMENT) for name in file.parts)]
-    files.sort(key=Path.as_posix)
+    # the same order on all systems
+    files = sorted(filterfalse(is_hidden, files), key=Path.as_posix)
     written = [file.as_posix() for file in files if _is_output(path / file)]
     if written:
         files = [file for file in files if file.as_posix() not in written]
         warn_user(
-            f"{_listed(written, 'These files are not read, because annealvi wrote them')} To read "
-            "them, move them to another folder."
+            f"{_list_of_names(written, 'These files are not read, because annealvi wrote them')} "
+            "To read them, move them to another folder."
         )
-    texts = []
+    documents: dict[PurePath, str] = {}
     errors = {}
     for file in files:
         try:
             if file.suffix.lower() == ".docx":
                 with naming(path / file, "a .docx file"):
-                    texts.append("\n".join(read_docx(path / file)))
+                    documents[file] = "\n".join(read_docx(path / file))
             else:
-                texts.append(read_text(path / file, encoding))
+                documents[file] = read_text(path / file, encoding)
         except ValueError as error:
             errors[file.as_posix()] = error
     if errors:
@@ -308,31 +320,29 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
             "than one: --encoding utf-8,cp1252 reads each file in the first that fits. If they are "
             f"no texts, {only_texts}."
         )
-    return {
-        "text": texts,
-        "name": [file.as_posix() for file in files],
-        "folder": [file.parent.as_posix() for file in files],
-    }
+    return columns_of(documents)
 
 
-def _table(path: Path, kind: str, encoding: str) -> Any:
+def _read_file_as_table(path: Path, kind: str, encoding: str) -> Any:
     """Read a file as a table, with None for missing values."""
     if kind == "parquet":
         import_optional("pyarrow", "Reading a .parquet file", "pandas")
     pandas = import_optional("pandas", f"Reading a .{kind} file")
-    with naming(path, f"a .{kind} file"), warnings.catch_warnings():
-        warnings.simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
+    with naming(path, f"a .{kind} file"), catch_warnings():
+        simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
         if kind == "parquet":
             table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
             return table.astype(object).where(table.notna(), None)
+        # unpacks the file if its name says that it is compressed
         with pandas.io.common.get_handle(path, "rb", is_text=False, compression="infer") as handle:
             content = handle.handle.read()
         if content.startswith(GZIP):  # from a pipe, which has no name
             content = gzip.decompress(content)
-        text = _is_text(decoded(content, encoding), path, encoding)
+        text = _checked_text(decoded(content, encoding), path, encoding)
         if kind == "jsonl":
-            return _of_json(text)
+            return _columns_of_json(text)
         head, _, below = text.partition("\n")
+        # Excel can name the separator in an additional first line
         if declared := DECLARED.fullmatch(head.strip()):
             text = below
             separator = declared[1]
@@ -356,7 +366,7 @@ def _table(path: Path, kind: str, encoding: str) -> Any:
         )
 
 
-def _of_json(text: str) -> dict[str, list]:
+def _columns_of_json(text: str) -> dict[str, list]:
     """Return the columns of a text with a JSON object on each line."""
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -367,14 +377,17 @@ def _of_json(text: str) -> dict[str, list]:
                 raise ValueError(f"line {number}, {line[:40]!r}, is not JSON: {error}") from error
             if not isinstance(rows[-1], dict):
                 raise ValueError(f"line {number} must be a JSON object. Got {line[:40]!r}.")
-    names = dict.fromkeys(chain.from_iterable(rows))
+    names = dict.fromkeys(chain.from_iterable(rows))  # of all rows, in the order of appearance
     return {
+        # NaN, which differs from itself, is a missing value
         name: [None if value != value else value for value in (row.get(name) for row in rows)]
         for name in names
     }
 
 
 def _reader(text: str, separator: str, quoting: Any = csv.QUOTE_MINIMAL, **options: Any) -> Any:
+    """Return a reader of the rows of a text; `options` are further options of csv.reader."""
+    # a cell can be as long as the text
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     return csv.reader(
         io.StringIO(text, newline=""),
@@ -389,6 +402,7 @@ def _separator(text: str) -> str:
     """Find the separator for which most rows have as many columns as the header, or ALONE."""
 
     def agreement(separator: str) -> tuple[float, int]:
+        """The share of rows with as many columns as the header, and the number of columns."""
         rows = list(islice(filter(None, _reader(text, separator)), LOOKED_AT))
         n = len(rows[0]) if rows else 1
         if n == 1:
@@ -410,11 +424,13 @@ def _quoting(text: str, separator: str) -> int:
         is_joined = False
         reader = _reader(text, separator, strict=True)
         for number, _ in enumerate(reader, start=1):
+            # a row has more than one line, because a quotation contains a line break
             is_joined |= reader.line_num > number
         if not is_joined or separator == ALONE:
             return csv.QUOTE_MINIMAL
-    except csv.Error:
+    except csv.Error:  # a quotation ends within a cell or not at all
         is_joined = len([*_reader(text, separator)]) < len([*_reader(text, ALONE, csv.QUOTE_NONE)])
+    # the numbers of columns if quotation marks are a part of the texts
     lengths = {len(row) for row in _reader(text, separator, csv.QUOTE_NONE) if row}
     return csv.QUOTE_NONE if is_joined and len(lengths) == 1 else csv.QUOTE_MINIMAL
 
@@ -426,11 +442,12 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
     """
     rows = _reader(text, separator, quoting)
     header: list[str] = next(rows, [])
+    # rows by the number of their last line, from the second row on
     lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
-    cells = list(filter(None, lines.values()))
+    cells = list(filter(None, lines.values()))  # without blank lines
     is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))
     if is_numbered and all(len(row) == len(header) + 1 for row in cells):
-        return ["", *header]
+        return ["", *header]  # the column of row names has no name
     for line, row in lines.items():
         if len(row) > len(header) and any(row[len(header) :]):
             raise ValueError(
@@ -445,6 +462,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
                 f"missing: {len(short)} rows, the first on line {short[0]}."
             )
         ends = [line for line, row in lines.items() if row]
+        # blank lines before the last row
         n_blank = sum(not row and line < ends[-1] for line, row in lines.items())
         if n_blank:
             warn_user(
@@ -457,12 +475,14 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
 # ----------------------------------------------------------------------------- counts
 
 
-def _counts(path: Path, kind: str, chosen: Namespace) -> Corpus:
+def _read_counts(path: Path, kind: str, chosen: Namespace) -> Corpus:
+    """Read word counts of a kind, with their words and with columns of the documents."""
     words = None
     names = None
     arrays: dict[str, Any] = {}
     if kind == "npz":
         X, arrays = read_npz(path, "word counts")
+        # under the first of these names that exists
         words = next((arrays.pop(name) for name in WORDS if name in arrays), None)
     elif kind in ("mtx", "h5ad", "10x"):
         cells = read_cells(path, layer=chosen.layer)
@@ -477,14 +497,16 @@ def _counts(path: Path, kind: str, chosen: Namespace) -> Corpus:
         X = (read_uci if kind == "uci" else read_lda_c)(path).data
     file = chosen.vocabulary
     if file is None and words is None:
+        # a file of words in the same folder, such as vocab.kos.txt for docword.kos.txt.gz
         beside = (path.name.replace("docword.", "vocab.", 1).removesuffix(".gz"), *BESIDE)
         files = [path.with_name(name) for name in beside if name != path.name]
         file = next(filter(Path.is_file, files), None)
     if file is not None:
         words = read_vocabulary(file, X.shape[1], chosen.encoding, exact=kind != "lda-c")
     X, words = with_words(X, words)
+    # arrays with a value for each document
     table = {name: array.tolist() for name, array in arrays.items() if array.shape == (X.shape[0],)}
-    columns = _columns(chosen, table)
+    columns = _chosen_columns(chosen, table)
     if names is not None:
         columns.setdefault("name", names.tolist())
     return Corpus(repr(chosen.path), columns, counts=X, words=words, table=table)

@@ -69,7 +69,7 @@ def described(
         refits=refits,
         n_jobs=-1,
     )
-    summary.labels.show(source.topics.labels)
+    summary.labels.show(source.topics.labels)  # without changing the model
     return summary
 
 
@@ -82,7 +82,7 @@ def print_topics(topics: Topics, n_words: int, coherence: NDArray | None = None)
     weak = reasons(topics, coherence)
     measures = {} if topics.support is None else {"support": topics.support}
     similarity = similarity_of(topics)
-    if np.isfinite(similarity).all():
+    if np.isfinite(similarity).all():  # NaN if it is unknown
         measures["similarity"] = similarity
     print("  ".join(["topic", "share", *measures, "words"]))
     order = np.argsort(-topics.sizes, kind="stable").tolist()
@@ -112,6 +112,7 @@ def read_topics(path: str) -> Source:
     """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
     tree = read_file(path, KIND)["tree"]
     if "vectorizer" in ESTIMATOR.load(tree, "")["functions"]:
+        # a vectorizer whose function only raises an error
         model = estimator_of(tree, {"vectorizer": TopicVectorizer(tokenizer=str.split)})
         model.vectorizer_.set_params(tokenizer=_missing_tokenizer)
     else:
@@ -128,6 +129,7 @@ def check_output(option: str, path: str) -> None:
 
 
 def say(chosen: Namespace, line: str) -> None:
+    """Print a line to stderr, unless the user chose --quiet."""
     if not chosen.quiet:
         print(line, file=sys.stderr, flush=True)
 
@@ -136,6 +138,7 @@ def read(chosen: Namespace) -> Corpus:
     """Read the documents that the options name, and report their number."""
     corpus = read_corpus(chosen)
     if vars(chosen).get("drop_copies") and corpus.texts is not None:
+        # the number of the first document with each text; in reverse order, the first is set last
         firsts = [*{text: number for number, text in reversed([*enumerate(corpus.texts)])}.values()]
         say(chosen, f"dropped {len(corpus) - len(firsts):,} exact copies of earlier texts")
         corpus = corpus.take(sorted(firsts))
@@ -170,7 +173,7 @@ def label(chosen: Namespace) -> None:
     shares = source.transform(X)
     topics = source.document_topics(X, shares).tolist()
     for name, row, topic, has_topic in zip(names, shares, topics, has_words.tolist(), strict=True):
-        cells = [name, "", "", ""]
+        cells = [name, "", "", ""]  # no topic
         if has_topic:
             cells[1:] = [topic, source.topics.labels[topic], f"{row[topic]:.4f}"]
         if chosen.shares:
@@ -184,6 +187,7 @@ def label(chosen: Namespace) -> None:
     if chosen.output is None:
         sys.stdout.write(table.getvalue())
         return
+    # replaces the file that a link points to, only when the new one is complete
     with replacing(Path(os.path.realpath(chosen.output))) as partial:
         # names of files can contain bytes that are no characters of UTF-8
         partial.write_text(table.getvalue(), "utf-8", "backslashreplace", newline="")
@@ -218,7 +222,7 @@ def show(chosen: Namespace) -> None:
         if reason := reasons(topics)[k]:
             print(f"weak: {reason}")
         probabilities = topics.components[k]
-        columns = topics.columns(k, chosen.words or 20)
+        columns = topics.columns(k, chosen.words or 20)  # of the most relevant words
         for column in columns[np.argsort(-probabilities[columns], kind="stable")]:
             print(f"{probabilities[column]:>8.2%}  {topics.words[column]}")
         return
@@ -228,7 +232,7 @@ def show(chosen: Namespace) -> None:
     print(f"checksum of the topics: {topic_checksum(source.model)}")
     if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
         print(facts["vocabulary"].note())
-    if facts["bound"] is not None:
+    if facts["bound"] is not None:  # the perplexity, exp(-bound)
         print(f"bound: {-np.log(facts['bound']):.3f} nats per word")
     print_topics(topics, chosen.words or 8)
 
@@ -265,6 +269,7 @@ def compare(chosen: Namespace) -> None:
         )
     print("similarity  finding   topics")
     for row in table.itertuples():
+        # the matched topics of each model, with their words
         sides = [
             ", ".join(f"{k} ({' '.join(source.topics.top(k, chosen.words))})" for k in numbers)
             for source, numbers in ((first, row.topics), (second, row.others))

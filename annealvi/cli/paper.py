@@ -37,7 +37,7 @@ def paper(chosen: Namespace) -> None:
         libraries.append("formulaic")
     import_optional("pandas", "annealvi paper", *libraries)
     folder = Path(chosen.folder)
-    existing = folder if folder.exists() else folder.parent
+    existing = folder if folder.exists() else folder.parent  # the folder is made below
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise OSError(
             f"--folder: {chosen.folder!r} must be a folder whose parent folder exists, and that "
@@ -56,7 +56,9 @@ def paper(chosen: Namespace) -> None:
     X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, refits=chosen.refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
+    # in the same order, without columns that are unknown
     trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
+    # for each file, the table for .csv and the one for .tex
     tables = {
         "topics": (table, table[[name for name in SHOWN if name in table]]),
         "trust": (trust, trust.drop(columns="weak")),
@@ -70,15 +72,17 @@ def paper(chosen: Namespace) -> None:
         by_group = summary.by_group(groups)
         in_latex = by_group
         if len(by_group) > N_COLUMNS:
+            # one column less, for all other groups
             in_latex = pictures.largest_groups(summary, groups, N_COLUMNS - 1)[0]
-        tables["by_group"] = (by_group, _across(in_latex, in_latex.index))
+        tables["by_group"] = (by_group, _for_page(in_latex, in_latex.index))
         figures["by_group"] = lambda: plot.plot_topics_by_group(summary, groups)
     times = corpus.columns.get("time")
     if times is not None:
         over_time = summary.over_time(times, chosen.freq)
         dates = (over_time.index.strftime(form) for form in DATES)
+        # the last format, of 19 characters, even if periods are equal
         names = next(names for names in dates if names.is_unique or len(names[0]) == 19)
-        tables["over_time"] = (over_time, _across(over_time, names))
+        tables["over_time"] = (over_time, _for_page(over_time, names))
         figures["over_time"] = lambda: plot.plot_topics_over_time(summary, times, freq=chosen.freq)
     if chosen.formula is not None:
         effects = summary.effects(chosen.formula, covariates)
@@ -87,7 +91,7 @@ def paper(chosen: Namespace) -> None:
             file = "effects_" + re.sub(r"\W+", "_", name)
             figures[file] = functools.partial(plot.plot_effects, effects, name)
             values = effects.values(name)
-            if len(values) == 2:
+            if len(values) == 2:  # also the difference between the two values
                 contrast = effects.contrast({name: values[1]}, {name: values[0]})
                 contrast = contrast.sort_values(
                     "estimate", ascending=False, kind="stable", ignore_index=True
@@ -112,8 +116,10 @@ def _covariates(table: Any) -> Any:
     pandas = import_optional("pandas", "annealvi paper")
     frame = pandas.DataFrame({} if table is None else dict(table)).replace("", None)
     for name in frame:
+        # columns that are numbers already
         if not all(isinstance(value, str | None) for value in frame[name]):
             continue
+        # None if they are not numbers; odd if some values are texts such as NA
         numbers, is_odd = numbers_in(frame[name], pandas)
         if numbers is not None:
             frame[name] = numbers
@@ -125,12 +131,13 @@ def _covariates(table: Any) -> Any:
     return frame
 
 
-def _across(shares: Any, names: Any) -> Any:
+def _for_page(shares: Any, names: Any) -> Any:
     """Transpose shares to a row for each topic if there are more topics than groups.
 
     In more rows than columns of groups or periods, the shares of the largest topics are shown.
     """
     if len(shares) > N_COLUMNS or len(shares) >= shares.shape[1] - 1:
+        # column 0 is the number of documents
         order = np.argsort(-shares.iloc[:, 1:].mean().to_numpy(), kind="stable")
         return shares.iloc[:, [0, *sorted(order[:N_COLUMNS] + 1)]]
     counts = shares["n_documents"]
@@ -140,7 +147,7 @@ def _across(shares: Any, names: Any) -> Any:
 
 def _save(axes: Any, path: Path) -> None:
     """Write a figure without a time stamp, so that equal figures result in equal files."""
-    figure = np.ravel(axes)[0].figure
+    figure = np.ravel(axes)[0].figure  # `axes` is one or an array
     with replacing(path) as partial:
         figure.savefig(partial, format="pdf", bbox_inches="tight", metadata={"CreationDate": None})
     import_optional("matplotlib.pyplot", "annealvi paper").close(figure)

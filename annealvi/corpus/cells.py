@@ -3,16 +3,15 @@ objects, .h5ad files, Matrix Market files and folders in the format of the compa
 
 from __future__ import annotations
 
-import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import GzipFile
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,13 +143,13 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     if not is_named(source):
         raise BadParameter("source", "an AnnData or the path of a file or folder", type(source))
     if hasattr(source, "obs_names"):
-        cells = _of_anndata(source, layer)
+        cells = _read_anndata(source, layer)
     elif _is_hdf5(Path(source)):
-        cells = _of_h5ad(Path(source), layer)
+        cells = _read_h5ad(Path(source), layer)
     elif layer is not None:
         raise BadParameter("layer", "None unless 'source' is an AnnData", layer)
     else:
-        cells = _of_mtx(Path(source))
+        cells = _read_mtx(Path(source))
     X, features, documents, columns = cells
     if features is not None and documents is not None:
         _check_side(features, documents)
@@ -160,6 +159,7 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
         warn_user(
             f"A number was added to {len(changed)} repeated feature names, such as {changed[0]!r}."
         )
+    # of dtype object, like the names of features
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
 
@@ -170,17 +170,17 @@ def is_named(source: Any) -> bool:
 
 
 def _is_hdf5(path: Path) -> bool:
-    """Whether a file is an HDF5 file, or its name ends in .h5ad."""
+    """Whether a file is an HDF5 file, or has the name of one."""
     if path.is_dir():
         return False
     with path.open("rb") as file:
-        return path.suffix in HDF5 or file.read(4) == b"\x89HDF"
+        return path.suffix in HDF5 or file.read(4) == b"\x89HDF"  # with which such files begin
 
 
 def has_names(path: Path) -> bool:
     """Whether `read_cells` can read a path: a .h5ad or .mtx file, or a folder of 10x Genomics."""
     if path.is_dir():
-        return not (path / DESCRIPTION).exists() and _there(path / MATRIX) is not None
+        return not (path / DESCRIPTION).exists() and _existing(path / MATRIX) is not None
     return path.suffix in HDF5 or path.name.removesuffix(".gz").endswith(".mtx")
 
 
@@ -188,11 +188,11 @@ def unique(names: Iterable[str]) -> NDArray:
     """Return names with a number added to repeated names, in the same way as AnnData."""
     names = [str(name) for name in names]
     taken = set(names)
-    numbers = dict[str, int]()
+    numbers = dict[str, int]()  # the next number to add to each name
     distinct = []
     for name in names:
         new = name
-        while name in numbers and new in taken:
+        while name in numbers and new in taken:  # the first occurrence keeps the name
             new = f"{name}-{numbers[name]}"
             numbers[name] = numbers[name] + 1
         numbers.setdefault(name, 1)
@@ -208,6 +208,7 @@ def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
         (documents, REGION, "rows", "regions of a genome"),
     ):
         first_names = [str(name) for name in list(names)[:LOOKED_AT]]
+        # if most of them match the pattern
         if 2 * sum(bool(pattern.search(name)) for name in first_names) > len(first_names):
             warn_user(
                 f"The names of the {what} look like {hint}. Rows must be cells, and columns must "
@@ -219,49 +220,53 @@ def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
 # ----------------------------------------------------------------------------- AnnData
 
 
-def _of_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
+def _read_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
     """Return counts, features, cells and columns of an AnnData, which can be on disk."""
     if getattr(adata, "isbacked", False):
-        if not adata.is_view:
-            return _of_h5ad(Path(adata.filename), layer)
+        if not adata.is_view:  # a view has only some of the rows or columns of the file
+            return _read_h5ad(Path(adata.filename), layer)
         adata = adata.to_memory()
-    place = adata
+    holder = adata  # the object whose attribute X contains the counts
     features = adata.var_names
     if layer == RAW and layer not in adata.layers:
-        place = adata.raw
-        features = getattr(place, "var_names", None)
-    layered = layer is not None and place is adata
-    X = adata.layers.get(layer) if layered else getattr(place, "X", None)
+        holder = adata.raw  # None if there is no such attribute
+        features = getattr(holder, "var_names", None)
+    layered = layer is not None and holder is adata
+    X = adata.layers.get(layer) if layered else getattr(holder, "X", None)
     if X is None:
         raise _no_layer(layer, adata.layers, adata.raw is not None)
     _check_kinds(adata.var)
     return check_counts(check_csr(X)), features, adata.obs_names, dict(adata.obs.items())
 
 
-def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
+def _read_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
+    """Return counts, features, cells and columns of a .h5ad file, or of a file of Cell Ranger."""
     h5py = import_optional("h5py", f"Reading a {path.suffix} file")
     with naming(path, "AnnData"), h5py.File(path) as file:
         for group in file.values():
+            # as in files of Cell Ranger, whose group is called "matrix" or by the genome
             if isinstance(group, h5py.Group) and {"barcodes", "indptr"} <= group.keys():
-                return _of_cell_ranger(group, layer)
+                return _read_cell_ranger(group, layer)
         if "obs" not in file:
             raise ValueError("it is no AnnData, and was not written by Cell Ranger.")
         io = import_optional("anndata.io", "Reading a .h5ad file", "h5py")
         if isinstance(file["obs"], h5py.Dataset):  # by anndata before 0.7
-            return _of_anndata(_of_old_anndata(path), layer)
+            return _read_anndata(_read_old_anndata(path), layer)
         layers = file.get("layers", {})
         is_raw = layer == RAW and layer not in layers
+        # the path of the counts in the file
         place = "raw/X" if is_raw else "X" if layer is None else f"layers/{layer}"
         if place not in file:
             raise _no_layer(layer, layers, "raw" in file)
         obs = io.read_elem(file["obs"])
         var = io.read_elem(file["raw/var" if is_raw else "var"])
         _check_kinds(var)
+        # a sparse matrix is a group of arrays, a dense one an array
         is_group = isinstance(file[place], h5py.Group)
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(f"{os.fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
+            warn_user(f"{fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
@@ -270,10 +275,11 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 
 
-def _of_old_anndata(path: Path) -> Any:
+def _read_old_anndata(path: Path) -> Any:
+    """Read a .h5ad file that anndata before 0.7 wrote into memory."""
     anndata = import_optional("anndata", "Reading a .h5ad file")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the old format
+    with catch_warnings():
+        simplefilter("ignore")  # about the old format
         try:
             return anndata.read_h5ad(path)
         except Exception as error:  # of h5py, NumPy or pandas
@@ -283,10 +289,11 @@ def _of_old_anndata(path: Path) -> Any:
             ) from error
 
 
-def _of_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
+def _read_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
     """Return counts, features and cells of a group of an .h5 file that Cell Ranger has written."""
     if layer is not None:
         raise BadParameter("layer", "None for a file of Cell Ranger", layer)
+    # older files have only the names of genes
     features = group.get("features", {"name": group.get("gene_names")})
     # features are rows and compressed by column, so that the same arrays have cells as rows
     arrays = tuple(group[name][:] for name in ("data", "indices", "indptr"))
@@ -298,6 +305,7 @@ def _of_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
 
 def _check_kinds(var: Any) -> None:
     """Warn if the columns of an AnnData are features of several kinds."""
+    # the different values of the column with kinds, in their order
     kinds = [] if KINDS not in var else list(map(str, dict.fromkeys(var[KINDS])))
     if len(kinds) > 1:
         warn_user(
@@ -322,6 +330,7 @@ def _of_one_kind(X: csr_matrix, features: Any, kinds: Iterable[str]) -> tuple[An
 
 
 def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
+    """Return the error for a layer that an AnnData lacks, which names its layers."""
     names = sorted({*layers, *([RAW] if has_raw else ())})
     none = "None, because there are no layers"
     return BadParameter("layer", f"one of {names}" if names else none, layer)
@@ -330,8 +339,8 @@ def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadPar
 def _blocks(X: Any, n_entries: int) -> Iterator[csr_matrix]:
     """Yield rows of a matrix on disk, with about ENTRIES entries at a time."""
     step = max(1, ENTRIES * X.shape[0] // max(1, n_entries))
-    for first in range(0, max(1, X.shape[0]), step):
-        block = csr_matrix(X[first : first + step])
+    for first_row in range(0, max(1, X.shape[0]), step):  # at least one block, even if it is empty
+        block = csr_matrix(X[first_row : first_row + step])
         # float32 represents all likely counts exactly, and fractions with seven digits
         fractions = block.dtype == np.float64 and (block.data != np.floor(block.data)).any()
         yield block.astype(np.float32) if fractions else block
@@ -347,22 +356,23 @@ def _mapped(blocks: Iterator[csr_matrix]) -> csr_matrix:
 # ----------------------------------------------------------------------- Matrix Market
 
 
-def _there(path: Path) -> Path | None:
+def _existing(path: Path) -> Path | None:
     """Return the path of a file, or of its version compressed by gzip, if one of them exists."""
-    packed = path.with_name(f"{path.name}.gz")
+    packed = path.with_name(f"{path.name}.gz")  # as 10x Genomics compresses files
     return path if path.is_file() else packed if packed.is_file() else None
 
 
 def _rows_beside(path: Path, kinds: Iterable[str]) -> list[list[str]] | None:
     """Read the rows of the first file of `kinds` that exists in the folder of a matrix."""
+    # what stands before "matrix.mtx", or nothing if the matrix has another name
     start = path.name.removesuffix(".gz").removesuffix(MATRIX)
     start = "" if start.endswith(".mtx") else start
-    file = next(filter(None, (_there(path.with_name(start + kind)) for kind in kinds)), None)
+    file = next(filter(None, (_existing(path.with_name(start + kind)) for kind in kinds)), None)
     if file is None:
         return None
     with opened(file, "names") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
-        if ".bed" in file.suffixes:
+        if ".bed" in file.suffixes:  # regions: chromosome, start and end
             return [[f"{row[0]}:{row[1]}-{row[2]}"] for row in rows]
     return rows
 
@@ -372,17 +382,19 @@ def _names_in(rows: list[list[str]] | None) -> list[str] | None:
     return None if rows is None else [row[min(1, len(row) - 1)] for row in rows]
 
 
-def _of_mtx(path: Path) -> tuple[Any, ...]:
+def _read_mtx(path: Path) -> tuple[Any, ...]:
     """Return counts, features and cells of a Matrix Market file, or of a folder that has one."""
-    path = (_there(path / MATRIX) or path / MATRIX) if path.is_dir() else path
-    with opened(path, "Matrix Market counts") as stream, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
+    # if the file does not exist, `opened` raises an error with its name
+    path = (_existing(path / MATRIX) or path / MATRIX) if path.is_dir() else path
+    with opened(path, "Matrix Market counts") as stream, catch_warnings():
+        simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
         # a path, because SciPy ends the process if a file opened by Python is damaged
         source = stream if isinstance(stream, GzipFile) else path
         X = check_counts(csr_matrix(mmread(source), dtype=np.float64))
     rows = _rows_beside(path, FEATURES)
     features = _names_in(rows)
     documents = _names_in(_rows_beside(path, BARCODES))
+    # the numbers of names, with which the sides of the matrix or of its transpose must agree
     shape = [None if names is None else len(names) for names in (documents, features)]
     as_it_is, transposed = (
         all(known in (None, n) for known, n in zip(shape, sides, strict=True))
@@ -390,11 +402,11 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
     )
     if not (as_it_is or transposed):
         raise ValueError(
-            f"The matrix in {os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
+            f"The matrix in {fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
             f"but its folder has names of {shape[0]} cells and {shape[1]} features."
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
         X = csr_matrix(X.T)
-    if rows and all(len(row) > 2 for row in rows):
+    if rows and all(len(row) > 2 for row in rows):  # identifier, name and kind of each feature
         X, features = _of_one_kind(X, features, [row[2] for row in rows])
     return X, features, documents, {}

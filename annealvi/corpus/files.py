@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
-from os import PathLike
+from os import PathLike, fspath
 from typing import IO, Any, cast
 
 import numpy as np
@@ -36,13 +35,14 @@ def naming(path: str | PathLike, kind: str) -> Iterator[None]:
     """Add the name of the file to errors of a parser."""
     try:
         yield
-    except (MemoryError, ImportError):
+    except (MemoryError, ImportError):  # not errors of the file
         raise
     except Exception as error:  # each parser and each compression has its own errors
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
         raise ValueError(
-            f"{os.fspath(path)!r} cannot be read as {kind}: "
+            f"{fspath(path)!r} cannot be read as {kind}: "
+            # the first line of its message, or its type if it has none
             f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
         ) from error
 
@@ -52,7 +52,7 @@ def opened(path: str | PathLike, kind: str) -> Iterator[IO[bytes]]:
     """Open a file that may be compressed by gzip, and add its name to errors of the parser."""
     with open(path, "rb") as file, naming(path, kind):
         stream = cast(IO[bytes], file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
-        packed = stream.read(len(GZIP)) == GZIP
+        packed = stream.read(len(GZIP)) == GZIP  # by its contents, because names can be wrong
         stream.seek(0)
         yield cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream
 
@@ -63,7 +63,7 @@ def decoded(content: bytes, encodings: str) -> str:
     for encoding in preferred:
         with suppress(UnicodeDecodeError):
             return content.decode(encoding)
-    return content.decode(final)
+    return content.decode(final)  # raises an error if it does not fit either
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:
@@ -74,7 +74,7 @@ def read_lines(stream: IO[bytes]) -> list[str]:
 
 def check_counts(X: csr_matrix, name: str = "counts") -> csr_matrix:
     """Check that counts are finite and not negative, and return them."""
-    wrong = ~(np.isfinite(X.data) & (X.data >= 0))
+    wrong = ~(np.isfinite(X.data) & (X.data >= 0))  # also NaN
     if wrong.any():
         raise ValueError(f"{name} must be finite and non-negative. Got {X.data[wrong][0]:g}.")
     return X
@@ -85,7 +85,7 @@ def check_gaps(largest: int, n: int, what: str) -> int:
 
     Readers make a row or column for each index up to `largest`, even if the file does not use it.
     """
-    limit = max(MOST_GAPS, 10 * n)
+    limit = max(MOST_GAPS, 10 * n)  # n is the number of indices or entries in the file
     if largest >= limit:
         raise ValueError(
             f"{what} must be less than {limit}. Got {largest}. Count from 0 without large gaps."
@@ -102,7 +102,7 @@ def read_vocabulary(
     with opened(path, "a vocabulary") as stream:
         text = stream.read().decode(encoding).removeprefix("\ufeff")
         words = [line.strip() for line in text.split("\n")]
-        while words and not words[-1]:
+        while words and not words[-1]:  # empty lines at the end
             words.pop()
         if len(words) < n_words or (exact and len(words) > n_words):
             message = f"it has {len(words)} words, but the counts have {n_words}."
@@ -115,21 +115,22 @@ def read_vocabulary(
 def read_npz(path: str | PathLike, what: str) -> tuple[csr_matrix, dict[str, NDArray]]:
     """Read counts from a file in the format of SciPy's save_npz, and other arrays of the file."""
     arrays = read_archive(path, what)
+    # SciPy stores the format as an array of bytes
     kind = np.asarray(arrays.pop("format", "csr")).astype(str).item()
     missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
     if missing or kind not in ("csr", "csc"):
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what} in CSR or CSC: "
+            f"The file {fspath(path)!r} does not contain any {what} in CSR or CSC: "
             + (f"it has no arrays {missing}." if missing else f"its format is {kind!r}.")
         )
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
         arrays_of_matrix = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
         matrix = (csr_matrix if kind == "csr" else csc_matrix)(arrays_of_matrix, shape=shape)
-        return check_counts(sound_csr(matrix, os.fspath(path)).astype(np.float64)), arrays
+        return check_counts(sound_csr(matrix, fspath(path)).astype(float)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what}, because its arrays "
+            f"The file {fspath(path)!r} does not contain any {what}, because its arrays "
             f"are not a valid sparse matrix of counts: {error}"
         ) from error
 
@@ -179,6 +180,7 @@ def read_uci(path: str | PathLike, vocabulary: str | PathLike | None = None) -> 
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, int], int]:
+    """Read the first three lines of UCI's format: return the shape and the number of entries."""
     n_documents, n_words, n_entries = (int(stream.readline()) for _ in range(3))
     return (n_documents, n_words), n_entries
 
@@ -197,6 +199,7 @@ def triples(
                     f"Got {line.decode(errors='replace').strip()!r} in the line of entry {number}."
                 )
         entries = np.loadtxt(chunk, comments=None, ndmin=2)
+        # the first two columns; `shape` has no limit for the third, the counts
         for what, numbers, size in zip(("Documents", "Words"), entries.T, shape, strict=False):
             wrong = ~((numbers >= 1) & (numbers <= size) & (numbers == np.floor(numbers)))
             if wrong.any():
@@ -204,13 +207,14 @@ def triples(
                     f"{what} must be numbered from 1 to {size}. Got {numbers[wrong][0]:g}."
                 )
         n_read += len(entries)
-        yield entries - [1, 1, 0]
+        yield entries - [1, 1, 0]  # counted from 0
     if n_read != n_entries:
         raise ValueError(f"it must contain {n_entries} entries. Got {n_read} entries.")
-    yield np.empty((0, 3))
+    yield np.empty((0, 3))  # so that an empty file has a part, which can be concatenated
 
 
 def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> csr_matrix:
+    """Make a matrix from rows of document, word and count; equal places are added."""
     documents, words, counts = entries.T
     places = (documents.astype(np.int64), words.astype(np.int64))
     return check_counts(csr_matrix((counts, places), shape=shape))
@@ -261,6 +265,10 @@ def read_lda_c(path: str | PathLike, vocabulary: str | PathLike | None = None) -
 
 
 def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> csr_matrix:
+    """Parse lines of LDA-C; `first` is the number of the first document, for errors.
+
+    Without `n_words` the largest word number determines the number of columns.
+    """
     # the format of SVMlight is similar: words are sorted, and a target replaces the number of words
     lines = [line.split() for line in content.split(b"\n")]
     for number, line in enumerate(filter(None, lines), start=first):
@@ -270,9 +278,11 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> c
                 f"Got {b' '.join(line)[:80].decode(errors='replace')!r}."
             )
     sorted_lines = [b" ".join([*line[:1], *sorted(line[1:], key=_word)]) for line in lines]
+    # the targets are the numbers of different words
     X, n_different = load_svmlight_file(
         io.BytesIO(b"\n".join(sorted_lines)), n_features=n_words, zero_based=True, dtype=np.float64
     )
+    # for the first row whose number of words is wrong
     for row in np.flatnonzero(np.diff(X.indptr) != n_different).tolist():
         raise ValueError(
             f"the line of document {first + row} begins with {n_different[row]:g}, so it must have "
@@ -282,6 +292,7 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> c
 
 
 def _word(entry: bytes) -> int:
+    """Return the word number of an entry, by which entries are sorted; -1 if it is not a number."""
     word = entry.partition(b":")[0]
     return int(word) if word.isdigit() else -1
 
@@ -297,5 +308,6 @@ def with_words(X: csr_matrix, words: Any) -> tuple[csr_matrix, NDArray | None]:
 
 
 def _corpus(X: csr_matrix, vocabulary: str | PathLike | None, *, exact: bool) -> Bunch:
+    """Return counts with the words of a file; `exact` is false if it may have more words."""
     X, words = with_words(X, read_vocabulary(vocabulary, X.shape[1], exact=exact))
     return Bunch(data=X, feature_names=words)

@@ -69,15 +69,16 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> csr_matrix:
     documents = []
     for number, document in enumerate(corpus):
         try:
-            pairs = np.array(list(document), dtype=np.float64)
+            pairs = np.array(list(document), dtype=float)
         except (TypeError, ValueError):
-            pairs = np.empty(1)
+            pairs = np.empty(1)  # of a wrong shape, for the error below
         if pairs.size and pairs.shape[1:] != (2,):
             raise ValueError(
                 f"Each document of 'corpus' must be a list of (id, count). Got {document!r} for "
                 f"document {number}. Put a single document in a list."
             )
         documents.append(pairs.reshape(-1, 2))
+    # with an empty array, because at least one is needed
     ids, counts = np.concatenate([*documents, np.empty((0, 2))]).T
     limit = MOST_WORDS if n_words is None else n_words
     wrong = ~((ids >= 0) & (ids < limit) & (ids == np.floor(ids)))
@@ -90,7 +91,7 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> csr_matrix:
     indptr = np.cumsum([0, *map(len, documents)])
     shape = (len(documents), int(ids.max(initial=-1)) + 1 if n_words is None else n_words)
     X = csr_matrix((counts, ids.astype(np.int64), indptr), shape=shape)
-    X.sum_duplicates()
+    X.sum_duplicates()  # counts of the same id in a document are added
     return check_counts(X, "Counts of 'corpus'")
 
 
@@ -133,6 +134,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
             f"'feature_names' must contain a word for each of the {X.shape[1]} columns of X. "
             f"Got {len(words)} words."
         )
+    # ints if all counts are integers
     data = X.data.astype(np.int64) if np.all(X.data == np.floor(X.data)) else X.data
     pairs = list(zip(X.indices.tolist(), data.tolist(), strict=True))
     corpus = [pairs[a:b] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
@@ -148,5 +150,6 @@ def words_of(dictionary: Mapping[int, str]) -> np.ndarray:
         raise ValueError(f"Ids in 'dictionary' must be integers >= 0. {error}.") from error
     if min(word_of_id, default=0) < 0:
         raise ValueError(f"Ids in 'dictionary' must be >= 0. Got {min(word_of_id)}.")
+    # as many words as the largest id requires
     size = check_gaps(max(word_of_id, default=-1), len(word_of_id), "Ids in 'dictionary'")
     return np.array([str(word_of_id.get(number, number)) for number in range(size)], dtype=object)

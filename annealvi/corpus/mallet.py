@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
-from os import PathLike
+from os import PathLike, fspath
 from typing import IO, Any
 
 import numpy as np
@@ -63,6 +62,7 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
         tokens = []
         for number, line in enumerate(stream, start=4):
             if line.strip():
+                # document, number and text of the word, topic; the source may contain spaces
                 cells = [line.split(b" ", 1)[0], *line.strip().rsplit(b" ", 3)[1:]]
                 if len(line.split()) < 6 or not b"".join([*cells[:2], cells[3]]).isdigit():
                     raise ValueError(
@@ -83,6 +83,7 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
         n_words = check_gaps(int(words.max()), len(names), "word numbers")
         by_topic = _count(topics, words, (len(alpha), n_words)).toarray() + beta
         by_document = _count(documents, topics, (size, len(alpha))).toarray() + alpha
+        # a word that does not occur is represented by its number
         feature_names = [names.get(word, b"%d" % word).decode() for word in range(n_words)]
         return Bunch(
             data=_count(documents, words, (size, n_words)),
@@ -116,9 +117,10 @@ def read_mallet_weights(path: str | PathLike) -> Bunch:
         If the file does not have MALLET's format for word weights.
     """
     with opened(path, "topic-word weights of MALLET") as stream:
+        # topic, word and weight
         rows = _parsed(_rows(stream), lambda row: (int(row[0]), row[1], float(row[2])))
         n_topics = rows[-1][0] + 1 if rows else 1
-        words = [row[1] for row in rows[: len(rows) // n_topics]]
+        words = [row[1] for row in rows[: len(rows) // n_topics]]  # of topic 0
         pairs = ((topic, word) for topic in range(n_topics) for word in dict.fromkeys(words))
         if not words or [row[:2] for row in rows] != list(pairs):
             raise ValueError("it must list the weights of all words in topic 0, then topic 1, etc.")
@@ -151,18 +153,21 @@ def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
         If the file does not have MALLET's format for topic proportions.
     """
     with opened(path, "document topics of MALLET") as stream:
+        # without the header of older versions
         rows = {number: row for number, row in _rows(stream).items() if row[0][:1] != "#"}
         if not any(row[2:] for row in rows.values()):
             raise ValueError("the file contains no documents.")
+        # the rows in which every second cell is the number of a topic
         n_in_pairs = sum(all(cell.isdigit() for cell in row[2::2]) for row in rows.values())
         if 2 * n_in_pairs > len(rows):
-            values = _of_pairs(rows)
+            values = _proportions_from_pairs(rows)
         else:
+            # the most frequent number of cells; other rows are reported as errors
             (n_cells, _), *_ = Counter(map(len, rows.values())).most_common(1)
             values = np.array(_parsed(rows, lambda row: _proportions(row, n_cells - 2)))
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
-            f"The file {os.fspath(path)!r} was written with a threshold. Shares below it are "
+            f"The file {fspath(path)!r} was written with a threshold. Shares below it are "
             f"read as 0, and the number of topics is assumed to be {values.shape[1]}, because "
             f"{values.shape[1] - 1} is the largest topic number in the file."
         )
@@ -170,6 +175,7 @@ def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
 
 
 def _proportions(row: list[str], n_topics: int) -> list[float]:
+    """Parse the proportions of a document, which follow its number and its name."""
     proportions = [float(cell) for cell in row[2:]]
     if len(proportions) != n_topics or not np.isclose(sum(proportions), 1, atol=1e-3):
         raise ValueError(
@@ -179,6 +185,7 @@ def _proportions(row: list[str], n_topics: int) -> list[float]:
 
 
 def _pairs(row: list[str]) -> dict[int, float]:
+    """Parse the pairs of a topic and its proportion, which follow a document's number and name."""
     topics = list(map(int, row[2::2]))
     shares = list(map(float, row[3::2]))
     if len(topics) != len(shares) or len(set(topics)) < len(topics) or sum(shares) > 1.001:
@@ -189,14 +196,14 @@ def _pairs(row: list[str]) -> dict[int, float]:
     return dict(zip(topics, shares, strict=True))
 
 
-def _of_pairs(rows: dict[int, list[str]]) -> NDArray:
+def _proportions_from_pairs(rows: dict[int, list[str]]) -> NDArray:
     """Parse proportions of documents, in pairs of a topic's number and its proportion."""
     documents = _parsed(rows, _pairs)
     largest = max(topic for shares in documents for topic in shares)
     n_topics = check_gaps(largest, sum(map(len, rows.values())), "topic numbers")
     values = np.zeros((len(rows), n_topics))
     for proportions, shares in zip(values, documents, strict=True):
-        proportions[list(shares)] = list(shares.values())
+        proportions[list(shares)] = list(shares.values())  # writes to a row of `values`
     return values
 
 
@@ -207,7 +214,7 @@ def _rows(stream: IO[bytes]) -> dict[int, list[str]]:
 
 
 def _parsed(rows: dict[int, list[str]], parse: Callable[[list[str]], Any]) -> list[Any]:
-    """Parse the cells of all lines; an error names the line."""
+    """Parse the cells of each line by the function `parse`; an error names the line."""
     parsed = []
     for number, row in rows.items():
         try:
@@ -253,7 +260,7 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray:
     head, _, *numbers = stream.readline().split()
     if head != name or not numbers:
         raise ValueError("lines 2 and 3 must begin with '#alpha' and '#beta', and contain numbers.")
-    prior = np.array(numbers, dtype=np.float64)
+    prior = np.array(numbers, dtype=float)
     if not np.all((prior > 0) & np.isfinite(prior)):
         raise ValueError(f"the numbers after {name.decode()!r} must be positive and finite.")
     return prior
@@ -262,5 +269,6 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray:
 def _count(
     rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
 ) -> csr_matrix:
+    """Count how often each pair of a row and a column occurs."""
     ones = np.ones(len(rows))
     return coo_matrix((ones, (rows, columns)), shape=shape).tocsr()

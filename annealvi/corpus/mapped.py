@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, Any, Literal
 from uuid import uuid4
@@ -98,16 +97,17 @@ def write_corpus(
         raise TypeError(
             f"'blocks' must be an iterable of matrices. Got {type(blocks).__name__}."
         ) from error
-    with _appearing(Path(path)) as folder:
+    with _new_folder(Path(path)) as folder:
         _write(folder, stream, np.dtype(dtype))
 
 
 def open_folder(path: str | PathLike) -> csr_matrix:
     """Open a corpus that :func:`write_corpus` has written; its arrays are views of mapped files."""
     folder = Path(path)
-    shape, dtype = _described(folder)
+    shape, dtype = _read_description(folder)
     indptr = _mapped(folder, INDPTR, (np.int32, np.int64), shape[0] + 1)
-    n_entries = max(0, int(indptr[-1]))
+    n_entries = max(0, int(indptr[-1]))  # a damaged file may contain a negative number
+    # the arrays are set as attributes, because the constructor would read and check them
     X = csr_matrix(shape, dtype=dtype)
     X.indptr = indptr
     X.indices = _mapped(folder, INDICES, (indptr.dtype,), n_entries)
@@ -119,8 +119,9 @@ def open_folder(path: str | PathLike) -> csr_matrix:
 
 
 def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
+    """Write the arrays of a CSR matrix and its description to a folder, block by block."""
     shape = None
-    lengths = [np.zeros(1, np.int64)]
+    lengths = [np.zeros(1, np.int64)]  # the first number of indptr
     with (
         closing(_Appended(folder / DATA, dtype)) as all_data,
         closing(_Appended(folder / INDICES, np.dtype(np.int32))) as all_indices,
@@ -128,6 +129,7 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
         for number, block in enumerate(blocks):
             name = f"block {number}"
             empty = issparse(block) and block.shape[0] == 0
+            # check_csr does not accept a matrix without rows
             X = sound_csr(block, name) if empty else check_csr(block, name=name)
             shape = X.shape if shape is None else shape
             if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:
@@ -136,7 +138,7 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
                     f"Block 0 has {shape[1]} columns, and {name} has {X.shape[1]} columns."
                 )
             check_counts(X, f"{name}: counts")
-            with np.errstate(over="ignore", under="ignore"):
+            with np.errstate(over="ignore", under="ignore"):  # found by the comparison below
                 data = X.data.astype(dtype, copy=False)
             wrong = data != X.data
             if wrong.any():
@@ -150,6 +152,7 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
     if shape is None:
         raise ValueError("'blocks' must contain at least one block. Got no blocks.")
     indptr = np.concatenate(lengths).cumsum(dtype=np.int64)
+    # indptr and indices must have the same dtype
     if indptr[-1] > _INT32_MAX:
         _widen(folder / INDICES, int(indptr[-1]))
     else:
@@ -163,17 +166,20 @@ class _Appended:
     """A NumPy file with one array, to which numbers are appended."""
 
     def __init__(self, path: Path, dtype: np.dtype) -> None:
+        """Create the file, with an empty array of a dtype."""
         self.dtype = dtype
         self.length = 0
         self._file: IO[bytes] = path.open("wb")
         self._write_header()  # NumPy reserves space in it for a larger length
 
     def _write_header(self) -> None:
+        """Write the header of NumPy's format, which contains the length of the array."""
         described = npy.dtype_to_descr(self.dtype)
         header = {"descr": described, "fortran_order": False, "shape": (self.length,)}
         npy.write_array_header_1_0(self._file, header)
 
     def append(self, array: NDArray) -> None:
+        """Append numbers to the array; only `close` writes the new length to the header."""
         self._file.write(np.ascontiguousarray(array, self.dtype).data)
         self.length += len(array)
 
@@ -188,29 +194,29 @@ def _widen(path: Path, length: int) -> None:
     """Convert a file of int32 to int64, a part at a time."""
     narrow = np.load(path, mmap_mode="r")
     with closing(_Appended(path.with_suffix(".wide"), np.dtype(np.int64))) as wide:
-        for first in range(0, length, CHUNK):
-            wide.append(narrow[first : first + CHUNK])
+        for first_entry in range(0, length, CHUNK):
+            wide.append(narrow[first_entry : first_entry + CHUNK])
     path.with_suffix(".wide").replace(path)
 
 
 @contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
+def _new_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder, which is moved to `path` at the end, or removed after an error."""
     if path.exists() or path.is_symlink():
         raise FileExistsError(
-            f"The path {os.fspath(path)!r} already exists. Remove it, or write to another path."
+            f"The path {fspath(path)!r} already exists. Remove it, or write to another path."
         )
     # shortened, because the length of file names is limited
     partial = path.with_name(f".{path.name[:40]}.{uuid4().hex}.partial")
     try:
         partial.mkdir()
     except OSError as error:
-        error.filename = os.fspath(path)  # the user's path instead of the temporary one
+        error.filename = fspath(path)  # the user's path instead of the temporary one
         raise
     try:
         yield partial
         for file in partial.iterdir():
-            flush(file)
+            flush(file)  # to the disk, before the folder appears
         partial.rename(path)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
@@ -220,8 +226,9 @@ def _appearing(path: Path) -> Iterator[Path]:
 # ----------------------------------------------------------------------------- reading
 
 
-def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
-    name = os.fspath(folder)
+def _read_description(folder: Path) -> tuple[tuple[int, int], np.dtype]:
+    """Read the shape and the dtype of a corpus from the description in its folder."""
+    name = fspath(folder)
     try:
         text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
@@ -231,7 +238,7 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
         ) from error
     try:
         described = DESCRIBED.load(json.loads(text))
-        n_documents, n_words = described["shape"]
+        n_documents, n_words = described["shape"]  # a ValueError if it has other numbers of sides
     except ValueError as error:
         raise ValueError(
             f"The file {DESCRIPTION} in {name!r} is not the description of a corpus that this "
@@ -241,20 +248,21 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
 
 
 def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDArray:
+    """Map a file of a corpus into memory, and check its length and that its dtype is allowed."""
     path = folder / file
     if not path.is_file():
-        raise FileNotFoundError(f"The corpus in {os.fspath(folder)!r} has no file {file}.")
+        raise FileNotFoundError(f"The corpus in {fspath(folder)!r} has no file {file}.")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a damaged header can cause many kinds of errors
         raise ValueError(
-            f"The file {os.fspath(path)!r} is not a NumPy file, or it is incomplete."
+            f"The file {fspath(path)!r} is not a NumPy file, or it is incomplete."
         ) from error
     allowed = [np.dtype(dtype) for dtype in dtypes]
     if array.dtype not in allowed or array.shape != (length,):
         raise ValueError(
-            f"{os.fspath(path)!r} must contain {length} numbers of dtype "
+            f"{fspath(path)!r} must contain {length} numbers of dtype "
             f"{' or '.join(dtype.name for dtype in allowed)}. "
             f"Got shape {array.shape} and dtype {array.dtype}."
         )
-    return np.asarray(array)
+    return np.asarray(array)  # an ordinary array instead of a memmap, over the same memory

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
-from os import PathLike
-from pathlib import PurePosixPath
+from os import PathLike, fspath
+from pathlib import PurePath, PurePosixPath
 from typing import IO, Any
 
 from annealvi._optional import import_optional
@@ -31,7 +30,8 @@ def read_docx(file: str | PathLike | IO[bytes]) -> list[str]:
     """Return the paragraphs of a Word document, also those in tables, without empty ones."""
     docx = import_optional("docx", "Reading a .docx file")
     check_size(file)
-    document = docx.Document(file if hasattr(file, "read") else os.fspath(file))
+    document = docx.Document(file if hasattr(file, "read") else fspath(file))
+    # all elements of the body that are paragraphs; `document.paragraphs` lacks those in tables
     elements = document.element.body.iter(docx.oxml.ns.qn("w:p"))
     paragraphs = [docx.text.paragraph.Paragraph(element, document).text for element in elements]
     return [paragraph for paragraph in paragraphs if paragraph.strip()]
@@ -43,11 +43,12 @@ def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[st
     Returns the columns `text`, `name` and `folder`.  Files of other kinds are an error.
     """
     check_size(path)
-    documents = {}
+    documents: dict[PurePath, str] = {}
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
-            inside = PurePosixPath(name)
-            if name.endswith("/") or any(step.startswith(NO_DOCUMENT) for step in inside.parts):
+            inside = PurePosixPath(name)  # the path of the file in the archive
+            # a folder, or a file that is no document
+            if name.endswith("/") or is_hidden(inside):
                 continue
             with archive.open(name) as file:
                 if inside.suffix.lower() == ".docx":
@@ -56,10 +57,20 @@ def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[st
                     documents[inside] = decoded(file.read(), encoding)
                 else:
                     raise ValueError(f"it must contain only .txt and .docx files. Got {name!r}.")
+    return columns_of(documents)
+
+
+def is_hidden(path: PurePath) -> bool:
+    """Whether a file or one of its folders is none of a user's documents, by its name."""
+    return any(name.startswith(NO_DOCUMENT) for name in path.parts)
+
+
+def columns_of(documents: dict[PurePath, str]) -> dict[str, list[str]]:
+    """Return the columns `text`, `name` and `folder` of documents in files."""
     return {
         "text": list(documents.values()),
-        "name": [inside.as_posix() for inside in documents],
-        "folder": [inside.parent.as_posix() for inside in documents],
+        "name": [path.as_posix() for path in documents],
+        "folder": [path.parent.as_posix() for path in documents],
     }
 
 

@@ -107,7 +107,7 @@ def stream_matrix_market(path: str | PathLike, *, block_size: int = BLOCK) -> Bl
                 f"Got {' '.join(banner[3:])!r}."
             )
         line = stream.readline()
-        while line.startswith(b"%") or (line and not line.strip()):
+        while line.startswith(b"%") or (line and not line.strip()):  # comments and empty lines
             line = stream.readline()
         n_documents, n_words, n_entries = (int(number) for number in line.split())
         yield from _from_triples(stream, (n_documents, n_words), n_entries, block_size)
@@ -262,32 +262,37 @@ def _chunks(items: Iterable[Any], size: int, name: str) -> Iterator[list[Any]]:
         raise TypeError(
             f"'{name}' must be an iterable of documents. Got {type(items).__name__}."
         ) from error
-    while chunk := list(islice(stream, min(size, sys.maxsize))):
+    while chunk := list(islice(stream, min(size, sys.maxsize))):  # islice accepts no larger number
         yield chunk
 
 
 def _documents(stream: IO[bytes], n_words: int | None, block_size: int) -> Blocks:
-    first = 0
+    """Yield the documents of a file of LDA-C in blocks; see :func:`parse_lda_c`."""
+    first_document = 0
     for chunk in _chunks((line for line in stream if line.strip()), block_size, "lines"):
-        yield parse_lda_c(b"".join(chunk), n_words, first)
-        first += len(chunk)
+        yield parse_lda_c(b"".join(chunk), n_words, first_document)
+        first_document += len(chunk)
 
 
 def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
 ) -> Blocks:
-    first = 0
-    left = np.empty((0, 3))  # the first document of the next block, and its entries
+    """Yield the documents of a file with a line for each entry in blocks; see :func:`triples`."""
+    first_document = 0  # of the next block
+    entries_left = np.empty((0, 3))  # entries that were read, but not yielded yet
     # an additional entry after the last document, so that the loop yields the last block
     for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):
-        left = np.concatenate([left, entries])
-        if np.any(np.diff(left[:, 0]) < 0) or left[0, 0] < first:
+        entries_left = np.concatenate([entries_left, entries])
+        if np.any(np.diff(entries_left[:, 0]) < 0) or entries_left[0, 0] < first_document:
             raise ValueError(
                 "its documents must be in the order of their numbers, because it is read in blocks."
             )
-        while first < shape[0] and left[-1, 0] >= min(first + block_size, shape[0]):
-            size = min(block_size, shape[0] - first)
-            end = int(np.searchsorted(left[:, 0], first + size))
-            yield matrix_of(left[:end] - [first, 0, 0], (size, shape[1]))
-            left = left[end:]
-            first = first + size
+        while first_document < shape[0] and entries_left[-1, 0] >= min(
+            first_document + block_size, shape[0]
+        ):
+            size = min(block_size, shape[0] - first_document)
+            # the entries of the block end where those of later documents begin
+            end = int(np.searchsorted(entries_left[:, 0], first_document + size))
+            yield matrix_of(entries_left[:end] - [first_document, 0, 0], (size, shape[1]))
+            entries_left = entries_left[end:]
+            first_document += size

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import abc
-import copy
 import math
-import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from numbers import Integral, Real
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import (
@@ -24,7 +24,8 @@ from sklearn.base import (
 )
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Module, Parameter
 from torch.nn.utils import parameters_to_vector
 
 from annealvi.callbacks import ProgressBar
@@ -65,7 +66,7 @@ LARGEST = 1e37
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
+class DeepEstimator(Versioned, BaseEstimator, ABC, CallbackSupport):
     """Base class of estimators that fit a network by gradients, with scikit-learn's interface."""
 
     #: The parameters that define the network.  A fit continues from a saved state only if they are
@@ -86,15 +87,15 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     batch_size: int = 128
     max_iter: int = 10_000
     device: Any = "cpu"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     verbose: int = 0
     callback: Callback | Sequence[Callback] | None = None
 
-    @abc.abstractmethod
+    @abstractmethod
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> Any:
         """Return a network on the CPU.  X is None if its weights will be replaced."""
 
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+    def _optimiser(self, parameters: Iterator[Parameter]) -> torch.optim.Optimizer:
         """Return the optimiser of a fit; some models override it."""
         return torch.optim.Adam(parameters, lr=float(self.learning_rate), eps=EPSILON, fused=True)
 
@@ -174,7 +175,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     def _fit_so_far(self) -> dict[str, Any]:
         """The attributes with which a copy of the estimator keeps the present state of the fit."""
-        trainer = copy.deepcopy(self._trainer)
+        trainer = deepcopy(self._trainer)
         return {"_trainer": trainer, "network_": trainer.module}
 
     # ----------------------------------------------------------------- its state
@@ -216,7 +217,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     def _read_state(self, path: str | PathLike, description: Mapping[str, Any]) -> Any:
         """Read the state of a training from a file; raise if it belongs to another fit."""
-        file = repr(os.fspath(path))
+        file = repr(fspath(path))
         owner = type(self).__name__
         tree = read_checkpoint(path, owner)
         writer = Schema(estimator=Text()).load(tree)["estimator"]  # the name of a class
@@ -326,11 +327,11 @@ Bound = Callable[[Tensor, float, int], Outcome]
 
 
 def penalised(
-    network: nn.Module, bound: Bound, temperature: Temperature, penalty: RunningPenalty | None
+    network: Module, bound: Bound, temperature: Temperature, penalty: RunningPenalty | None
 ) -> Objective:
     """Return the loss of a model of data: minus its tempered bound, plus the penalty."""
     # a network for the average of the parameters over past steps, if the penalty needs it
-    averaged = copy.deepcopy(network) if penalty is not None and penalty.of_parameters else None
+    averaged = deepcopy(network) if penalty is not None and penalty.of_parameters else None
 
     def objective(rows: Tensor, step: int) -> Outcome:
         """Return the outcome of a step for these rows, with the penalty added to its loss."""
@@ -371,11 +372,11 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
     proximity: ProximityLike = None
     temperature: float | str | Temperature = 1
 
-    @abc.abstractmethod
+    @abstractmethod
     def _check_X(self, X: Any, reset: bool = False) -> Any:
         """Check X and its values; return it as a dense or CSR matrix in float32."""
 
-    @abc.abstractmethod
+    @abstractmethod
     def _bound(self, network: Any, X: Any, noise: Noise) -> Bound:
         """Return the function that computes the bound of a minibatch, for data from `as_rows`."""
 
@@ -467,7 +468,7 @@ class AmortisedEstimator(DataEstimator):
     #: Number of draws that are evaluated together.
     BLOCK: ClassVar[int]
 
-    @abc.abstractmethod
+    @abstractmethod
     def _check_values(self, values: NDArray[np.float32]) -> None:
         """Raise a ValueError if the model does not allow these values of X."""
 
@@ -523,7 +524,7 @@ class AmortisedEstimator(DataEstimator):
                 log_weights.append(log_weights_of_block)
             return average(torch.cat(log_weights))
 
-        return self._by_blocks(X, n_draws, average_of).astype(np.float64)
+        return self._by_blocks(X, n_draws, average_of).astype(float)
 
     @torch.no_grad()
     def _by_blocks(self, X: Any, n_draws: int, function: Callable[[Tensor], Tensor]) -> NDArray:

@@ -37,17 +37,17 @@ PyTorch, so all runs are computed together.  So are transitions that are indepen
 
 from __future__ import annotations
 
-import abc
-import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
+from torch.nn import Module, Parameter, functional
 
 from annealvi.deep.training import Noise
 
@@ -90,7 +90,7 @@ def inverse_softplus(value: float) -> float:
 NEAR_IDENTITY: dict[str, Any] = {"sigma": 0.05, "gate_bias": -4.0}
 
 
-class StandardNormal(nn.Module):
+class StandardNormal(Module):
     """The base distribution N(0, I), which has no parameters."""
 
     def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -110,12 +110,12 @@ class Trajectory:
     log_reverse: Tensor  # log r_t(z_{t-1} | z_t), which is 0 in a flow
 
 
-class LayeredPosterior(nn.Module, abc.ABC):
+class LayeredPosterior(Module, ABC):
     """A base distribution that T transitions turn into a posterior, in R independent runs."""
 
     # Parameters of transitions have the shape (T, R, ., .), and of a base (R, ., .).
 
-    def __init__(self, dim: int, n_transitions: int, n_runs: int, base: nn.Module) -> None:
+    def __init__(self, dim: int, n_transitions: int, n_runs: int, base: Module) -> None:
         """Make a posterior of z in `dim` dimensions; `base` draws z_0 from standard normals."""
         super().__init__()
         self.dim = dim
@@ -123,7 +123,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
         self.n_runs = n_runs
         self.base: Any = base
 
-    @abc.abstractmethod
+    @abstractmethod
     def move(
         self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
@@ -133,7 +133,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
         flows.
         """
 
-    @abc.abstractmethod
+    @abstractmethod
     def log_transitions(
         self, before: Tensor, after: Tensor, scales: Tensor, epsilon: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
@@ -170,11 +170,11 @@ class LayeredPosterior(nn.Module, abc.ABC):
             z, scales = self.move(z, epsilon, t, context)
             yield z, scales
 
-    @abc.abstractmethod
+    @abstractmethod
     def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
         """Return log q(z_T) or an estimate of it, of shape (R, N), without a context."""
 
-    @abc.abstractmethod
+    @abstractmethod
     def log_marginal_bounds(
         self, path: Trajectory, n_draws: int, noise: Noise
     ) -> tuple[Tensor, Tensor]:
@@ -183,7 +183,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
     @torch.no_grad()
     def single(self, run: int) -> Self:
         """Return a posterior with a single run, a copy of one of the runs."""
-        posterior = copy.deepcopy(self)
+        posterior = deepcopy(self)
         if self.n_runs == 1:
             return posterior  # its base may have parameters of any shape
         posterior.n_runs = 1
@@ -214,7 +214,7 @@ def random_weights(n_transitions: int, n_runs: int, n_in: int, n_out: int) -> Te
     return torch.randn(n_transitions, n_runs, n_in, n_out) / math.sqrt(n_in)
 
 
-class Transitions(nn.Module):
+class Transitions(Module):
     """T gated Gaussian transitions in R runs, each with its own parameters."""
 
     # In an amortised chain the context c contains the features of a datum.  The linear maps are
@@ -242,26 +242,26 @@ class Transitions(nn.Module):
         self.activation = activation
         weights = partial(random_weights, n_transitions, n_runs)
         wide = 2 * hidden if activation == "gated" else hidden  # outputs of the hidden maps
-        self.hidden_weight = nn.Parameter(weights(dim, wide))
-        self.hidden_bias = nn.Parameter(weight_scale * weights(1, wide))
+        self.hidden_weight = Parameter(weights(dim, wide))
+        self.hidden_bias = Parameter(weight_scale * weights(1, wide))
         # one map computes means, gates and sigmas; at the start sigma does not depend on z
         spread = slice(2 * dim, None)  # the columns of sigmas; those of means and gates come first
         out = weight_scale * weights(hidden, 3 * dim)
         bias = torch.zeros(n_transitions, n_runs, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
         bias[..., spread] = inverse_softplus(sigma - LEAST_SIGMA)
-        self.out_weight = nn.Parameter(out)
-        self.out_bias = nn.Parameter(bias)
+        self.out_weight = Parameter(out)
+        self.out_bias = Parameter(bias)
         self.conditioned = context > 0
         if not self.conditioned:
             out[..., spread] = 0.0
         else:  # weights are normalised, so their scale starts at 0 instead
             scale = torch.full_like(bias, weight_scale)
             scale[..., spread] = 0.0
-            self.hidden_scale = nn.Parameter(torch.ones_like(self.hidden_bias))
-            self.out_scale = nn.Parameter(scale)
-            self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * wide))
-            self.out_conditioner = nn.Parameter(0.1 * weights(context, 6 * dim))
+            self.hidden_scale = Parameter(torch.ones_like(self.hidden_bias))
+            self.out_scale = Parameter(scale)
+            self.hidden_conditioner = Parameter(0.1 * weights(context, 2 * wide))
+            self.out_conditioner = Parameter(0.1 * weights(context, 6 * dim))
 
     def moments(
         self, z: Tensor, t: int | None = None, context: Tensor | None = None
@@ -318,7 +318,7 @@ class Chain(LayeredPosterior):
         *,
         n_runs: int = 1,
         context: int = 0,
-        base: nn.Module | None = None,
+        base: Module | None = None,
         **options: Any,
     ) -> None:
         """Make the forward and the reverse transitions; `context` is the number of features."""
@@ -385,7 +385,7 @@ class Chain(LayeredPosterior):
 # ------------------------------------------------------------------------------- flows
 
 
-class SigmoidalTransitions(nn.Module):
+class SigmoidalTransitions(Module):
     """T sigmoidal transitions in R runs, each with its own parameters."""
 
     def __init__(
@@ -404,14 +404,14 @@ class SigmoidalTransitions(nn.Module):
         self.n_transitions = n_transitions
         self.n_sigmoids = n_sigmoids
         weights = partial(random_weights, n_transitions, n_runs)
-        self.hidden_weight = nn.Parameter(weights(dim, hidden))
-        self.hidden_bias = nn.Parameter(weight_scale * weights(1, hidden))
+        self.hidden_weight = Parameter(weights(dim, hidden))
+        self.hidden_bias = Parameter(weight_scale * weights(1, hidden))
         # outputs for each coordinate and sigmoid: the logit of w, a before its softplus, and b
-        self.out_weight = nn.Parameter(weight_scale * 0.1 * weights(hidden, 3 * n_sigmoids * dim))
+        self.out_weight = Parameter(weight_scale * 0.1 * weights(hidden, 3 * n_sigmoids * dim))
         bias = torch.zeros(n_transitions, n_runs, 1, 3, dim, n_sigmoids)
         bias[..., 1, :, :] = inverse_softplus(1.0 - LEAST_SLOPE)  # slopes of about 1 at the start
         bias[..., 2, :, :] = torch.randn(n_transitions, n_runs, 1, dim, n_sigmoids)
-        self.out_bias = nn.Parameter(bias.flatten(-3))
+        self.out_bias = Parameter(bias.flatten(-3))
         # masks of 0 and 1 for the weights, made at the first use
         self._hidden_mask = torch.empty(0)
         self._out_mask = torch.empty(0)

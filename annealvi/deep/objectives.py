@@ -29,7 +29,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Module
 
 from annealvi.deep.hvi import LayeredPosterior, Trajectory, standard_log_density
 from annealvi.deep.training import Noise
@@ -68,7 +69,7 @@ def hvi_elbo(
 
 
 @contextmanager
-def frozen(model: nn.Module) -> Iterator[None]:
+def frozen(model: Module) -> Iterator[None]:
     """Return a context in which the parameters of a model get no gradient."""
     # only these are set back afterwards
     learned = [p for p in model.parameters() if p.requires_grad]
@@ -82,7 +83,7 @@ def frozen(model: nn.Module) -> Iterator[None]:
 
 
 def log_densities(
-    path: Trajectory, log_density: LogDensity, model: nn.Module | None, follows: bool = True
+    path: Trajectory, log_density: LogDensity, model: Module | None, follows: bool = True
 ) -> Tensor:
     """Return log f of z_1, ..., z_T, (T, R, N), with gradients for the states.
 
@@ -124,7 +125,7 @@ def loss_calibrated(
     calibration: float,
     beta: float = 1.0,
     context: Tensor | None = None,
-    model: nn.Module | None = None,  # the network in log_density that is trained, if any
+    model: Module | None = None,  # the network in log_density that is trained, if any
 ) -> tuple[Tensor, Trajectory]:
     """Return loss-calibrated AVO, a sum_t J_t + (1 - a) ELBO, with the draws that it used."""
     # `calibration` is a; an amortised fit passes a weight of 1 with probability a, otherwise 0:

@@ -10,11 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, check_non_negative
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Poisson, kl_divergence
+from torch.nn import Module, Parameter
 from torch.nn.functional import embedding, pad, softplus
 
 from annealvi.checks import COUNT, TINY, Interval, check_counts
@@ -45,7 +47,7 @@ class DocumentBatch(NamedTuple):
     exposure: Tensor | None = None
 
 
-class PoissonNetwork(nn.Module):
+class PoissonNetwork(Module):
     """The topics, and the local rates of the training documents."""
 
     def __init__(
@@ -62,10 +64,10 @@ class PoissonNetwork(nn.Module):
         noise = torch.randn(len(mean), n_components).mul(0.5).exp()
         start = mean[:, None] * noise / (noise.sum(dim=1, keepdim=True) * prior_rate)
         # W^T, the inverse softplus of the topics
-        self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))
+        self.weights = Parameter(start + torch.log(-torch.expm1(-start)))
         # q of each document is the prior at the start
         log_rates = torch.full((n_samples, n_components), prior_rate).log()
-        self.log_rates = nn.Parameter(log_rates)
+        self.log_rates = Parameter(log_rates)
         self.background: Tensor
         self.register_buffer("background", background * mean)
 
@@ -297,7 +299,7 @@ class PoissonDEF(DataEstimator):
         names = ("n_samples", *self.ARCHITECTURE)
         return PoissonNetwork(mean, **{name: architecture[name] for name in names})
 
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+    def _optimiser(self, parameters: Iterator[Parameter]) -> torch.optim.Optimizer:
         """Return the optimiser of the network, or of the rates of new documents."""
         return torch.optim.RMSprop(parameters, lr=float(self.learning_rate))
 
@@ -402,24 +404,24 @@ class PoissonDEF(DataEstimator):
         """
         noise = self._draws()
         X = self._check_X(X)
-        rng_of_split = np.random.RandomState(noise.seed())
+        rng_of_split = RandomState(noise.seed())
         seen, hidden = split_tokens(X, observed=observed, random_state=rng_of_split)
         if not hidden.nnz:
             raise ValueError(
                 f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
                 "and none are left to predict. Pass a smaller 'observed', or longer documents."
             )
-        lengths = X.sum(axis=1, dtype=np.float64)
+        lengths = X.sum(axis=1, dtype=float)
         # the observed share of each document, or 1 if it has no words
-        share = np.where(lengths, seen.sum(axis=1, dtype=np.float64) / np.maximum(lengths, 1), 1.0)
+        share = np.where(lengths, seen.sum(axis=1, dtype=float) / np.maximum(lengths, 1), 1.0)
         rates, _ = self._local_rates(seen, noise, np.ravel(share))
-        topics = self.components_.astype(np.float64)
+        topics = self.components_.astype(float)
         document, word = hidden.nonzero()  # of each entry of `hidden`
-        rate = self.background_[word].astype(np.float64)
+        rate = self.background_[word].astype(float)
         for k, topic in enumerate(topics):  # only for the words of each document
             rate += rates[document, k] * topic[word]
         # the sum of the rates of all words of each document
-        mass = float(self.background_.sum(dtype=np.float64)) + rates @ topics.sum(axis=1)
+        mass = float(self.background_.sum(dtype=float)) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
         return float(np.exp(-(hidden.data @ log_p) / hidden.data.sum()))
 
@@ -475,7 +477,7 @@ class PoissonDEF(DataEstimator):
             block_rates, block_elbos = self._fit_rates(counts, noise)
             rates.append(block_rates)
             elbos.append(block_elbos)
-        return np.concatenate(rates), np.concatenate(elbos).astype(np.float64)
+        return np.concatenate(rates), np.concatenate(elbos).astype(float)
 
     def _fit_rates(self, counts: DocumentBatch, noise: Noise) -> tuple[NDArray, NDArray]:
         """Return the rates of a batch of documents under fixed topics, and their ELBO."""

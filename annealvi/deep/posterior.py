@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Parameter
 
 from annealvi.checks import COUNT, SHARE, check_count, check_width, checked, unchanged_on_error
 from annealvi.deep.estimator import DeepEstimator, plan_beta
@@ -340,11 +341,11 @@ class HierarchicalPosterior(DeepEstimator):
         )
         # means over draws, for each fit
         return (
-            numbers(below).mean(axis=1, dtype=np.float64),
-            numbers(above).mean(axis=1, dtype=np.float64),
+            numbers(below).mean(axis=1, dtype=float),
+            numbers(above).mean(axis=1, dtype=float),
         )
 
-    def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+    def _optimiser(self, parameters: Iterator[Parameter]) -> torch.optim.Optimizer:
         """Return the optimiser of a fit."""
         return torch.optim.Adam(parameters, lr=float(self.learning_rate))
 

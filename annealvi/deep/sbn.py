@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributions import Bernoulli
+from torch.nn import Linear, Module, ModuleList, Parameter
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from annealvi.checks import Interval
@@ -33,7 +34,7 @@ class BitDraws(NamedTuple):
     log_joint: Tensor  # log p(x, z)
 
 
-class BeliefNetwork(nn.Module):
+class BeliefNetwork(Module):
     """The networks of p and q."""
 
     def __init__(
@@ -50,10 +51,10 @@ class BeliefNetwork(nn.Module):
         """
         super().__init__()
         sizes = [len(center), *hidden]  # from the data upwards
-        self.encoder = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes))
-        self.decoder = nn.ModuleList(nn.Linear(above, below) for below, above in pairwise(sizes))
+        self.encoder = ModuleList(Linear(below, above) for below, above in pairwise(sizes))
+        self.decoder = ModuleList(Linear(above, below) for below, above in pairwise(sizes))
         logit = math.log(initial_prior) - math.log1p(-initial_prior)
-        self.prior = nn.Parameter(torch.full((sizes[-1],), logit))
+        self.prior = Parameter(torch.full((sizes[-1],), logit))
         self.n_components = hidden[0]
         self.center: Tensor
         self.register_buffer("center", center)

@@ -8,9 +8,9 @@ by :mod:`annealvi.files`, because PyTorch's own files are pickles, which can run
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import issparse
 from torch import Tensor, nn
+from torch.nn import Module
 
 from annealvi.exceptions import DivergenceError
 from annealvi.files.schema import Array, Field, Integer, Number, Optional, Schema, Sizes, damaged
@@ -135,7 +136,7 @@ class NoiseField(Array):
         return state
 
 
-def tensors_of(network: nn.Module) -> Schema:
+def tensors_of(network: Module) -> Schema:
     """Return the fields of a network in a file; the network may be on the device "meta"."""
     return Schema(**{name: TensorField(w.shape) for name, w in network.state_dict().items()})
 
@@ -178,7 +179,7 @@ class Trainer:
 
     def __init__(
         self,
-        module: nn.Module,
+        module: Module,
         optimiser: torch.optim.Optimizer,
         noise: Noise,
         n_rows: int | None = None,
@@ -248,7 +249,7 @@ class Trainer:
 
     def history(self) -> dict[str, NDArray]:
         """Return the monitor's records, and one more for the steps since the last record."""
-        monitor = copy.deepcopy(self.monitor)  # a fit that continues must not keep this record
+        monitor = deepcopy(self.monitor)  # a fit that continues must not keep this record
         if self.count:
             monitor.record(elbo=self.sum / self.count)
         return monitor.history

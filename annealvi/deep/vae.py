@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor, nn
 from torch.distributions import Normal
-from torch.nn import functional
+from torch.nn import Linear, Module, ModuleList, functional
 
 from annealvi.checks import COUNT, SHARE, Interval, check_width
 from annealvi.deep import hvi
@@ -33,7 +33,7 @@ from annealvi.schedules import Schedule
 UNITS = {"relu": ("relu", "elu"), "gated": ("gated", "gated"), "gated-elu": ("gated", "elu")}
 
 
-class Stack(nn.Module):
+class Stack(Module):
     """Layers of rectified or gated units."""
 
     # A gated unit is h = (W x + b) * sigmoid(V x + c), elementwise (Dauphin, Fan, Auli, Grangier
@@ -47,7 +47,7 @@ class Stack(nn.Module):
         self.gated = units == "gated"
         self.maps = 2 if self.gated else 1  # number of outputs of the linear map for each unit
         sizes = pairwise([n_in, *widths])
-        self.layers = nn.ModuleList(nn.Linear(n, self.maps * width) for n, width in sizes)
+        self.layers = ModuleList(Linear(n, self.maps * width) for n, width in sizes)
 
     def activations(self, x: Tensor) -> list[Tensor]:
         """Return the output of each layer."""
@@ -73,14 +73,14 @@ def start_orthogonal(layer: Any, maps: int = 1) -> None:
     nn.init.zeros_(layer.bias)
 
 
-class GaussianHead(nn.Module):
+class GaussianHead(Module):
     """The Gaussian q_0; its means and standard deviations depend on the encoder's output."""
 
     def __init__(self, n_in: int, dim: int) -> None:
         """Make the maps from `n_in` outputs of the encoder to z_0 in `dim` dimensions."""
         super().__init__()
-        self.mean = nn.Linear(n_in, dim)
-        self.spread = nn.Linear(n_in, dim)
+        self.mean = Linear(n_in, dim)
+        self.spread = Linear(n_in, dim)
 
     def moments(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations of z_0."""
@@ -91,7 +91,7 @@ class GaussianHead(nn.Module):
         return hvi.gaussian_draws(epsilon, *self.moments(context))
 
 
-class AutoencoderNetwork(nn.Module):
+class AutoencoderNetwork(Module):
     """The encoder, the posterior and the decoder."""
 
     def __init__(
@@ -115,7 +115,7 @@ class AutoencoderNetwork(nn.Module):
         for head in (self.head.mean, self.head.spread):
             start_orthogonal(head)
         self.decoder = Stack(n_components, hidden[::-1], coder)
-        self.pixels = nn.Linear(hidden[0], n_features)
+        self.pixels = Linear(hidden[0], n_features)
         self.chain = None
         if n_transitions:
             self.chain = hvi.Chain(

@@ -17,7 +17,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from os import PathLike
+from os import PathLike, fsdecode, fspath
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,11 @@ def write(path: str | PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     plain = _flatten(content, "", tensors)
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     header = {TREE: text, CHECKSUM: _checksum(text, tensors)}
-    with replacing(Path(os.path.realpath(os.fsdecode(path)))) as partial:
+    with replacing(Path(os.path.realpath(fsdecode(path)))) as partial:
         try:
             save_file(tensors, partial, metadata=header)
         except SafetensorError as error:
-            raise OSError(f"The file {os.fsdecode(path)!r} cannot be written: {error}.") from error
+            raise OSError(f"The file {fsdecode(path)!r} cannot be written: {error}.") from error
 
 
 def read(path: str | PathLike, kind: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def read(path: str | PathLike, kind: str) -> dict[str, Any]:
     changed in place while these arrays are used.  ValueError is raised if the file is damaged, or
     if its kind or its format version is wrong.
     """
-    name = os.fsdecode(path)
+    name = fsdecode(path)
     with open(path, "rb"):
         pass  # raises errors of the system before errors of the format
     try:
@@ -111,7 +111,7 @@ def read_archive(path: str | PathLike, what: str) -> dict[str, NDArray[Any]]:
             raise
         except Exception as error:  # errors of zipfile, zlib, struct or NumPy
             raise ValueError(
-                f"The file {os.fspath(path)!r} does not contain any {what}: it is not an archive "
+                f"The file {fspath(path)!r} does not contain any {what}: it is not an archive "
                 f"of arrays (.npz), or it is damaged. Got {type(error).__name__}: {error}"
             ) from error
 
@@ -243,7 +243,7 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
 def _open(path: str | PathLike) -> tuple[str, str, dict[str, NDArray]]:
     """Return the description, the checksum and the arrays, which are mapped into memory."""
     # this checks the layout of the whole file
-    with safe_open(os.fsdecode(path), framework="numpy") as file:
+    with safe_open(fsdecode(path), framework="numpy") as file:
         metadata = file.metadata() or {}
         array_names = list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:

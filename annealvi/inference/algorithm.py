@@ -39,6 +39,7 @@ class RobbinsMonro:
     offset: float
 
     def __call__(self, t: int) -> float:
+        """Return the size of step t, counted from 1."""
         return (float(self.offset) + t) ** -float(self.decay)
 
 
@@ -66,8 +67,11 @@ class LinearDecay:
     largest: float = 0.2
 
     def __call__(self, t: int) -> float:
-        left = 1.0 - (t - 0.5) / self.n_steps
-        return min(self.largest, 2.0 * self.memory_spans / self.n_steps * max(left, 0.05))
+        """Return the size of step t, counted from 1."""
+        remaining_share = 1.0 - (t - 0.5) / self.n_steps  # of the fit, from the middle of the step
+        return min(
+            self.largest, 2.0 * self.memory_spans / self.n_steps * max(remaining_share, 0.05)
+        )
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ class OverRelaxed:
     factor: float = 1.9
 
     def __call__(self, t: int) -> float:
+        """Return the size of step t, counted from 1."""
         if t <= self.n_before:
             return self.before(t)
         return self.factor if t < self.n_before + self.n_passes else 1.0
@@ -137,6 +142,7 @@ class Monitor:
     FIELDS = ("pass", "step", "temperature", "seconds")
 
     def __init__(self) -> None:
+        """Begin before the first step, without records."""
         self.step = 0
         self.passes = 0.0
         self.last_advance = 0.0
@@ -155,7 +161,7 @@ class Monitor:
             self.seconds += time.perf_counter() - start
 
     def advance(self, passes: float, temperature: float) -> None:
-        """Update the progress after a step."""
+        """Update the progress after a step, which made `passes` passes (usually a fraction)."""
         self.step += 1
         self.passes += passes
         self.last_advance = passes
@@ -167,14 +173,14 @@ class Monitor:
 
         Values of several calls at the same step are stored in the same record.
         """
-        if not self._records or self._records[-1]["step"] != self.step:
+        if not self._records or self._records[-1]["step"] != self.step:  # the first of this step
             now = (self.passes, self.step, self.temperature, self.seconds)
             self._records.append(dict(zip(self.FIELDS, now, strict=True)))
         self._records[-1].update(values)
 
     def copy(self) -> Self:
         """Return a copy that does not change when this monitor changes."""
-        copied = shallow(self)
+        copied = shallow(self)  # with the same lists, which are copied here
         copied.temperature_path = self.temperature_path.copy()
         copied._records = [record.copy() for record in self._records]
         return copied
@@ -182,7 +188,7 @@ class Monitor:
     @property
     def history(self) -> dict[str, NDArray]:
         """The records as arrays of equal length, with NaN for values that were not recorded."""
-        names = dict.fromkeys(self.FIELDS)
+        names = dict.fromkeys(self.FIELDS)  # a set of names that keeps their order
         for record in self._records:
             names.update(dict.fromkeys(record))
         history = {
@@ -204,13 +210,15 @@ class Monitor:
         return MONITOR.dump(vars(self) | {"n_records": n, "history": history})
 
     def load_state_dict(self, tree: Mapping[str, Any], path: str = "monitor") -> None:
-        """Set the progress from a tree."""
+        """Set the progress from a tree, which stands at `path` in a file."""
         values = MONITOR.load(tree, path)
         n = values.pop("n_records")
         history = values.pop("history")
+        # pickles contain NaN for the seconds
         fields = dict.fromkeys(self.FIELDS, Array((n,))) | {"seconds": Array((n,), finite=False)}
         Schema(**fields).load(history, f"{path}.history")
         columns = [column.tolist() for column in history.values()]
+        # a record for each row
         records = [dict(zip(history, row, strict=True)) for row in zip(*columns, strict=True)]
         vars(self).update(values, _records=records)
         self.temperature_path = values["temperature_path"].tolist()
@@ -264,8 +272,8 @@ def optimise(
     step_size: Callable[[int], float] = full_step,
     on_step: Callable[[], None] | None = None,
     after_pass: Callable[[int], bool] | None = None,
-    position: Position | None = None,
-    changing: AbstractContextManager[Any] | None = None,
+    position_in_fit: Position | None = None,
+    lock: AbstractContextManager[Any] | None = None,
 ) -> None:
     """Fit the global variables of a model to data, in place.
 
@@ -292,42 +300,43 @@ def optimise(
         Called after each step; it raises ``StopIteration`` to end the fit.
     after_pass : callable, optional
         Called with the index of each finished pass; it returns True to end the fit.
-    position : Position, optional
+    position_in_fit : Position, optional
         The position at which the fit starts; by default the beginning.  The position is updated
         before `on_step` is called.
-    changing : context manager, optional
+    lock : context manager, optional
         A context that holds a lock while the global variables, the temperature and the monitor
         change.  Other threads must hold this lock while they read any of these.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population
-    position = Position() if position is None else position
-    changing = nullcontext() if changing is None else changing
-    for index in range(position.n_passes, n_passes + n_full_passes):
-        size = batch_size if index < n_passes else n_samples
-        for first in range(position.n_batches * size, n_samples, size):
-            rows = slice(first, min(first + size, n_samples))
+    position_in_fit = Position() if position_in_fit is None else position_in_fit
+    lock = nullcontext() if lock is None else lock
+    for index in range(position_in_fit.n_passes, n_passes + n_full_passes):
+        size = batch_size if index < n_passes else n_samples  # a full pass is a single step
+        for first_row in range(position_in_fit.n_batches * size, n_samples, size):
+            rows = slice(first_row, min(first_row + size, n_samples))
             n_rows = rows.stop - rows.start
             with monitor.clock():
                 tempering = temperature.tempering(monitor.step)
                 local = model.local_step(Batch(data, rows), tempering, temperature.observes)
                 rho = step_size(monitor.step + 1)
-            with changing:
+            with lock:
                 with monitor.clock():
                     model.global_step(local.statistics, rho, population / n_rows, tempering)
                     temperature.observe(local, population / n_rows)
+                # the local step may have computed temperatures of the data
                 inverse = tempering.inverse if local.inverse is None else local.inverse
                 del local  # its statistics may need as much memory as the global variables
-                alone = isinstance(inverse, float)
-                b = np.float64(inverse) if alone else np.mean(inverse, dtype=np.float64)
+                alone = isinstance(inverse, float)  # not an array with one for each datum
+                b = np.float64(inverse) if alone else np.mean(inverse, dtype=float)
                 monitor.advance(n_rows / population, float(1.0 / b))
-                position.n_batches += 1
+                position_in_fit.n_batches += 1
             if on_step is not None:
                 try:
                     on_step()
                 except StopIteration:
-                    return
+                    return  # without the end of the pass
         if after_pass is not None and after_pass(index):
             return
-        position.n_passes = index + 1
-        position.n_batches = 0
+        position_in_fit.n_passes = index + 1
+        position_in_fit.n_batches = 0

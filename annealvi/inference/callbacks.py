@@ -82,9 +82,11 @@ class Callbacks:
         self._estimator = estimator
 
     def __len__(self) -> int:
+        """The number of callbacks, by which an object without callbacks is false."""
         return len(self._callbacks)
 
     def __call__(self, monitor: Monitor) -> None:
+        """Call the callbacks after a step."""
         for callback in self._callbacks:
             callback(self._estimator, monitor)
 
@@ -142,18 +144,19 @@ class Tasks:
     def __init__(
         self,
         estimator: Any,
-        open_root: Callable[..., Any],
+        open_root_task: Callable[..., Any],
         X: Any,
         y: Any,
-        fitted: Callable[[], dict[str, Any]] = dict,
+        fitted_attributes: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         """Prepare the tasks of a fit to X and y.
 
-        `open_root` makes the root task, and `fitted` returns the fitted attributes of the model.
+        `open_root_task` makes the root task.  `fitted_attributes` returns the attributes by which
+        callbacks can make a fitted copy of the estimator.
         """
         self._estimator = estimator
-        self._open_root = open_root
-        self._fitted_attributes = fitted
+        self._open_root_task = open_root_task
+        self._fitted_attributes = fitted_attributes
         self._data_for_callbacks = {"X": X, "y": y}
         if y is None and X is not None:
             # scikit-learn's callbacks may require a y; a function, so that zeros are made if needed
@@ -171,9 +174,11 @@ class Tasks:
             yield
             # after an error, tasks are not ended, only torn down
             while self._open_tasks:
-                self._end(is_fitted=len(self._open_tasks) == 1)  # the root
+                # from the innermost task; the last is the root, after which the model is fitted
+                self._end(is_fitted=len(self._open_tasks) == 1)
         finally:
             self._open_tasks = []
+            # scikit-learn then informs its callbacks that the fit is over
             _teardown(self._estimator)
 
     def begin(self, estimator: Any, run: Run) -> None:
@@ -186,7 +191,7 @@ class Tasks:
         if not self._open_tasks:
             # a fit that was resumed has only the runs from run.number on
             n_subtasks = run.n_runs - run.number if has_runs else self._n_steps_left
-            self._begin(self._open_root(max_subtasks=n_subtasks))
+            self._begin(self._open_root_task(max_subtasks=n_subtasks))
         if has_runs:
             self._begin(self._open_tasks[-1].subcontext("run", max_subtasks=self._n_steps_left))
         self._open_step()

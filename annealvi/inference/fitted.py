@@ -28,9 +28,10 @@ def reads(method: Function) -> Function:
 
     @checked
     @wraps(method)
-    def call(self: Any, *args: Any, **given: Any) -> Any:
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        """Call the method while no thread changes its object."""
         with reading(self):
-            return method(self, *args, **given)
+            return method(self, *args, **options)
 
     return call  # type: ignore[return-value]
 
@@ -48,6 +49,7 @@ class Found(property):
         when: str = "",
         assign: Callable[[Any, Any], None] | None = None,
     ) -> None:
+        """Make a property, which is read-only without `assign`; see the class."""
         super().__init__(self._get, None if assign is None else self._set)
         self.of = of
         self.when = when
@@ -55,9 +57,11 @@ class Found(property):
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
+        """Store the name of the attribute, which messages contain; Python calls this method."""
         self.name = name
 
     def _get(self, fitted: Fitted) -> Any:
+        """Return the attribute of an estimator, or raise AttributeError if there is none."""
         with reading(fitted):
             value = self.of(fitted._fitted())
         if value is None and self.when:
@@ -67,6 +71,7 @@ class Found(property):
         return value
 
     def _set(self, fitted: Fitted, value: Any) -> None:
+        """Set the attribute of an estimator; errors name the estimator's class."""
         assert self.assign is not None
         with naming(type(fitted).__name__), writing(fitted), changing(fitted):
             self.assign(fitted._fitted(), value)
@@ -122,15 +127,17 @@ class Fitted(Versioned, CallbackSupport):
             runs.write(path)
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for pickles."""
         # a tree of plain data, so that a reader needs to trust only this class; without times, so
         # that equal fits have equal pickles
-        kept = super(Fitted, copy.copy(self)).__getstate__()
+        attributes = super(Fitted, copy.copy(self)).__getstate__()  # a copy has no engine and runs
         with suppress(TypeError):  # a temperature of a foreign class cannot become a tree
-            if "_state" in kept:
-                kept["_state"] = _without_times(kept["_state"].state_dict())
-        return kept
+            if "_state" in attributes:
+                attributes["_state"] = _without_times(attributes["_state"].state_dict())
+        return attributes
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes from a pickle, and make the state of the fit from its tree."""
         super().__setstate__(state)
         if isinstance(vars(self).get("_state"), Mapping):
             self._state = self._state_of(self._state, "state")
@@ -156,31 +163,38 @@ class Fitted(Versioned, CallbackSupport):
     history_ = Found(lambda state: state.monitor.history)
 
     def state_dict(self) -> dict[str, Any]:
+        """Return the fitted state as a tree, for :func:`annealvi.save`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
 
     def load_state_dict(self, tree: Mapping[str, Any], path: str = "state") -> None:
+        """Set the fitted state from a tree at `path` in a file, for :func:`annealvi.load`."""
         self._validate_params()  # type: ignore[attr-defined]
         values = FITTED.load(tree, path)
         state = self._state_of(values["fit"], f"{path}.fit")
         n_features = state.model.n_features
         names = values["feature_names_in"]
-        if names is not None:
+        if names is not None:  # their number is known only now
             place = f"{path}.feature_names_in"
             self.feature_names_in_ = Strings(n_features).load(names, place, {})
         self._state = state
         self.n_features_in_ = n_features
 
     def _state_of(self, tree: Mapping[str, Any], path: str) -> Any:
+        """Make the state of the fit from a tree; subclasses define it."""
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Whether the estimator is fitted; scikit-learn's `check_is_fitted` calls this method."""
         return "_state" in vars(self)
 
     @contextmanager
     def _fit_under_way(self, X: Any, y: Any, others: tuple[Any, ...] = ()) -> Iterator[Callbacks]:
-        """Return the context of a fit, at whose end callbacks act and the runs are freed."""
+        """Return the context of a fit, at whose end callbacks act and the runs are freed.
+
+        The context returns the user's callbacks and `others`.
+        """
         if "_skl_callbacks" in vars(self):  # callbacks of scikit-learn, from `set_callbacks`
             others += (Tasks(self, self._init_callback_context, X, y),)
         callbacks = Callbacks(self.callback, self, others)
@@ -197,12 +211,15 @@ class Fitted(Versioned, CallbackSupport):
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
         return state
 
-    def _show(self, columns: Any, **found: Any) -> None:
-        """Set the results of a fit and the features of `columns`, while no other thread reads."""
-        theirs = vars(columns) | found
+    def _show(self, columns: Any, **results: Any) -> None:
+        """Set the results of a fit and the features of `columns`, while no other thread reads.
+
+        `columns` is a copy of the estimator, of which X was checked.
+        """
+        values = vars(columns) | results
         with changing(self):
-            for name in ("_state", "n_features_in_", "feature_names_in_", *found):
-                if name in theirs:
-                    self.__dict__[name] = theirs[name]
-                else:
+            for name in ("_state", "n_features_in_", "feature_names_in_", *results):
+                if name in values:
+                    self.__dict__[name] = values[name]
+                else:  # for example, X has no names of features
                     self.__dict__.pop(name, None)

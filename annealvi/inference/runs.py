@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from os import PathLike
+from copy import deepcopy
+from os import PathLike, fspath
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -64,7 +63,7 @@ class Runs(Generic[F]):
     ``goodness``, by which fits are compared, -infinity if it is unknown; ``stopped``, whether the
     callback raised StopIteration, so that no more runs follow; ``in_callback``, whether the user's
     callback is running, so that an error comes from the user's code.  Its methods ``state_dict()``
-    and ``load_state_dict(tree, way, ended=...)`` write and read everything that is needed to
+    and ``load_state_dict(tree, path, ended=...)`` write and read everything that is needed to
     continue or show the fit, which may have ended.
 
     Parameters
@@ -84,10 +83,10 @@ class Runs(Generic[F]):
         Scores of the runs that have ended, in their order.
     ended : list
         The fits of the runs that have ended.  Only the best fit is kept unless :meth:`run` gets a
-        function `follow`.  After an interrupt or an error in the user's callback, the list includes
-        the current fit if it has made a step.  After other errors the list is empty.
+        function `merge_fits`.  After an interrupt or an error in the user's callback, the list
+        includes the current fit if it has made a step.  After other errors the list is empty.
     under_way : object
-        The fit of the current run or, after the last run, the fit that `follow` returned.
+        The fit of the current run or, after the last run, the fit that `merge_fits` returned.
     finished : bool
         Whether no more runs follow, and the results of the best fit are ready.
     halt : Event
@@ -102,18 +101,20 @@ class Runs(Generic[F]):
     def __init__(
         self, fingerprint: Fingerprint, random_state: Any, resume: str | PathLike | None = None
     ) -> None:
+        """Prepare the runs of a fit, or read those of the checkpoint `resume`."""
         self._fingerprint = fingerprint
-        self._saved: dict[str, Any] | None = None
+        self._checkpoint: dict[str, Any] | None = None
         if resume is not None:
-            self._saved = CHECKPOINT.load(read_checkpoint(resume, fingerprint.owner))
-            fingerprint.check(self._saved["fit"], resume)
+            self._checkpoint = CHECKPOINT.load(read_checkpoint(resume, fingerprint.owner))
+            fingerprint.check(self._checkpoint["fit"], resume)
+            # files can contain None instead of a generator, but not checkpoints
             for name in ("generator", "generator_began", "generator_now"):
-                if self._saved[name] is None:
+                if self._checkpoint[name] is None:
                     raise damaged(name, "a generator", None)
-        begun = None if self._saved is None else self._saved["generator"]
-        self.generator = begin_generator(random_state, begun)
-        self._first = copy.deepcopy(self.generator)
-        self._began = self._first
+        saved_generator = None if self._checkpoint is None else self._checkpoint["generator"]
+        self.generator = begin_generator(random_state, saved_generator)
+        self._generator_at_begin = deepcopy(self.generator)
+        self._generator_of_run = self._generator_at_begin  # at the beginning of the current run
         self.scores: list[float] = []
         self.ended: list[F] = []
         self.under_way: F | None = None
@@ -126,13 +127,15 @@ class Runs(Generic[F]):
         """The best fit that has ended, or the first of equally good fits."""
 
         def order(fit: F) -> tuple[float, int]:
+            """The key by which fits are sorted, best first; NaN comes last."""
             return (math.inf if math.isnan(fit.goodness) else -fit.goodness), fit.number
 
         return min(self.ended, key=order, default=None)
 
     @property
     def resumed(self) -> bool:
-        return self._saved is not None
+        """Whether the runs were read from a checkpoint."""
+        return self._checkpoint is not None
 
     def run(
         self,
@@ -141,7 +144,7 @@ class Runs(Generic[F]):
         *,
         n_workers: int = 1,
         show: Callable[[F], None] | None = None,
-        follow: Callable[[list[F]], F] | None = None,
+        merge_fits: Callable[[list[F]], F] | None = None,
     ) -> list[F]:
         """Run all fits, and return those that have ended.
 
@@ -155,46 +158,48 @@ class Runs(Generic[F]):
             Number of fits at the same time; a resumed fit has one worker.
         show : callable, optional
             Called with each fit before it runs, if there is one worker.
-        follow : callable, optional
+        merge_fits : callable, optional
             A function that takes the fits that have ended, and returns one fit that replaces them.
-            A StopIteration prevents later fits.  Without `follow` only the best fit is kept.
+            A StopIteration prevents later fits.  Without `merge_fits` only the best fit is kept.
         """
-        self._keeps_all = follow is not None
-        if self._saved is not None:
-            self._resume(self._saved, begin, n_runs, follow)
+        self._keeps_all = merge_fits is not None
+        if self._checkpoint is not None:
+            self._resume(self._checkpoint, begin, n_runs, merge_fits)
         elif n_workers > 1:
             self._run_side_by_side(begin, n_runs, n_workers)
         try:
-            stopped = self.finished
+            stopped = self.finished  # whether the user's callback stopped a run
             while not stopped and len(self.scores) < n_runs:
                 if self.under_way is None:
-                    self._began = copy.deepcopy(self.generator)
+                    self._generator_of_run = deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
                 fit = self.under_way
                 if show is not None:
                     show(fit)
                 fit.run()
-                self._keep(fit)
+                self._store_ended(fit)
                 self.under_way = None
                 self.scores.append(fit.score)
                 stopped = fit.stopped
-            if follow is not None and not self.finished:
+            if merge_fits is not None and not self.finished:
                 if self.under_way is None:
                     runs = sorted(self.ended, key=lambda fit: fit.number)
                     self.ended = []
-                    self.under_way = follow(runs)
+                    self.under_way = merge_fits(runs)
                 fit = self.under_way
                 if show is not None:
                     show(fit)
                 fit.run()
-                self._keep(fit)
+                self._store_ended(fit)
                 self.under_way = None
         except BaseException as error:
-            left = self.under_way
-            if isinstance(error, Exception) and not (left is not None and left.in_callback):
+            current_fit = self.under_way
+            in_callback = current_fit is not None and current_fit.in_callback
+            # an error in annealvi itself, unlike an interrupt or an error in the user's callback
+            if isinstance(error, Exception) and not in_callback:
                 self.ended = []
-            elif left is not None and left.n_steps:
-                self._keep(left)
+            elif current_fit is not None and current_fit.n_steps:
+                self._store_ended(current_fit)
             raise
         return self.ended
 
@@ -203,11 +208,11 @@ class Runs(Generic[F]):
         ended = [{"number": fit.number, "fit": fit.state_dict()} for fit in self.ended]
         tree = {
             "fit": self._fingerprint.state_dict(),
-            "generator": self._first,
-            "generator_began": self._began,
+            "generator": self._generator_at_begin,
+            "generator_began": self._generator_of_run,
             "generator_now": self.generator,
             "finished": self.finished,
-            "scores": np.array(self.scores, dtype=np.float64),
+            "scores": np.array(self.scores, dtype=float),
             "ended": ended,
             "under_way": self.under_way and self.under_way.state_dict(),
         }
@@ -220,11 +225,13 @@ class Runs(Generic[F]):
         saved: Mapping[str, Any],
         begin: Callable[[int], F],
         n_runs: int,
-        follow: Callable[[list[F]], F] | None,
+        merge_fits: Callable[[list[F]], F] | None,
     ) -> None:
+        """Set the fits and the generator to those of a checkpoint; see :meth:`run`."""
 
         def load(number: int, tree: Any, path: str, *, ended: bool) -> F:
-            fit = follow([begin(0)]) if follow and number == n_runs else begin(number)
+            """Make the fit of a run from its tree; number `n_runs` is that of the merged fit."""
+            fit = merge_fits([begin(0)]) if merge_fits and number == n_runs else begin(number)
             fit.load_state_dict(Tree().load(tree, path, {}), path, ended=ended)
             return fit
 
@@ -234,26 +241,29 @@ class Runs(Generic[F]):
         n = len(scores)
         if not int(self.finished) <= n <= n_runs:
             raise damaged("scores", f"the scores of at most {n_runs} runs", scores)
-        follows = follow is not None and (self.finished or (n == n_runs and not numbers))
-        possible: list[list[int]] = (
-            [[*range(n)]] if follow else [[number] for number in range(n)] or [[]]
+        # whether the fits have been merged, and replaced by the merged fit
+        is_merged = merge_fits is not None and (self.finished or (n == n_runs and not numbers))
+        # the runs whose fits are kept: all of them to be merged, or only the best
+        allowed_numbers: list[list[int]] = (
+            [[*range(n)]] if merge_fits else [[number] for number in range(n)] or [[]]
         )
-        if follows:
-            possible = [[n_runs] if self.finished else []]
-        if numbers not in possible:
+        if is_merged:
+            allowed_numbers = [[n_runs] if self.finished else []]
+        if numbers not in allowed_numbers:
             raise damaged("ended", f"the fits of {n} runs", numbers)
         self.ended = [
             load(saved_fit["number"], saved_fit["fit"], f"ended.{place}.fit", ended=True)
             for place, saved_fit in enumerate(saved["ended"])
         ]
         self.scores = scores
-        if not self.finished and (n < n_runs or follows):
-            _set(self.generator, saved["generator_began"])
+        if not self.finished and (n < n_runs or is_merged):
+            # the fit begins again with the same random numbers, and then continues from its state
+            _copy_generator_state(self.generator, saved["generator_began"])
             self.under_way = load(n, saved["under_way"], "under_way", ended=False)
-            self._began = saved["generator_began"]
-        _set(self.generator, saved["generator_now"])
+            self._generator_of_run = saved["generator_began"]
+        _copy_generator_state(self.generator, saved["generator_now"])
 
-    def _keep(self, fit: F) -> None:
+    def _store_ended(self, fit: F) -> None:
         """Store a fit that has ended, or only the best fit if not all are needed."""
         self.ended.append(fit)
         if not self._keeps_all:
@@ -265,11 +275,12 @@ class Runs(Generic[F]):
         Unlike joblib's workers, these threads are joined after an interrupt, so that no thread
         continues in the background.
         """
-        keeping = threading.Lock()
+        lock = threading.Lock()  # for `ended`, which all threads change
         unfinished: dict[int, F] = {}
 
         def work(number: int) -> float:
-            if self.halt.is_set():
+            """Make the fit of a run in a thread, and return its score."""
+            if self.halt.is_set():  # another fit has failed
                 return math.nan
             try:
                 fit = begin(number)
@@ -278,9 +289,9 @@ class Runs(Generic[F]):
             except BaseException:
                 self.halt.set()
                 raise
-            with keeping:
+            with lock:
                 if not self.halt.is_set():
-                    self._keep(unfinished.pop(number))
+                    self._store_ended(unfinished.pop(number))
             return fit.score
 
         try:
@@ -288,16 +299,16 @@ class Runs(Generic[F]):
                 try:
                     self.scores = list(pool.map(work, range(n_runs)))
                 except BaseException:
-                    self.halt.set()
+                    self.halt.set()  # before the pool waits for its threads
                     raise
         except Exception:
             self.ended = []
             raise
-        except BaseException:
+        except BaseException:  # an interrupt
             if not self.ended:
                 for fit in unfinished.values():
                     if fit.n_steps:
-                        self._keep(fit)
+                        self._store_ended(fit)
             raise
 
 
@@ -310,11 +321,12 @@ def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState
         return check_random_state(random_state)
     if not isinstance(random_state, RandomState):
         return saved  # also for None, instead of the global generator
-    _set(random_state, saved)
+    _copy_generator_state(random_state, saved)
     return random_state
 
 
-def _set(rng: RandomState, saved: RandomState) -> None:
+def _copy_generator_state(rng: RandomState, saved: RandomState) -> None:
+    """Set a generator to the state of another one."""
     rng.set_state(saved.get_state(legacy=False))
 
 
@@ -335,6 +347,7 @@ class Fingerprint:
     """
 
     def __init__(self, estimator: Any, X: Any) -> None:
+        """Record the estimator's parameters and its data X."""
         self.owner = type(estimator).__name__
         # a copy, because a callback may set other parameters for the next fit
         self.parameters = dict(estimator.get_params(deep=False))
@@ -342,7 +355,7 @@ class Fingerprint:
         self._tree: dict[str, Any] | None = None  # computed when the fit is written or resumed
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the fingerprint as a tree of strings."""
+        """Return the fingerprint as a tree of strings; arrays are represented by their digests."""
         if self._tree is None:
             self._tree = {
                 "estimator": self.owner,
@@ -361,26 +374,26 @@ class Fingerprint:
 
     def check(self, tree: Mapping[str, Any], path: str | PathLike) -> None:
         """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
-        file = f"resume={os.fspath(path)!r}"
-        ours = self.state_dict()
-        theirs = FINGERPRINT.load(tree, "fit")
-        if theirs["estimator"] != self.owner:
+        file = f"resume={fspath(path)!r}"
+        expected = self.state_dict()
+        saved = FINGERPRINT.load(tree, "fit")
+        if saved["estimator"] != self.owner:
             raise ValueError(
                 f"{file} must be a checkpoint of {self.owner}. Got a checkpoint of "
-                f"{theirs['estimator'][:80]}."
+                f"{saved['estimator'][:80]}."
             )
-        for name, value in ours["parameters"].items():
-            had = theirs["parameters"].get(name, "no such value")
-            if had != value:
+        for name, value in expected["parameters"].items():
+            saved_value = saved["parameters"].get(name, "no such value")
+            if saved_value != value:
                 raise ValueError(
                     f"{file} is a checkpoint of a fit with another value of {name!r}: there it "
-                    f"is {had[:300]}, but in this {self.owner} it is {value[:300]}. Resume the fit "
-                    "with the same parameters; only "
+                    f"is {saved_value[:300]}, but in this {self.owner} it is {value[:300]}. Resume "
+                    "the fit with the same parameters; only "
                     f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."
                 )
         for what in ("shape", "dtype", "X"):
-            if theirs[what] != ours[what]:
-                differs = f"its {what} was {theirs[what][:80]}, but X has {what} {ours[what]}"
+            if saved[what] != expected[what]:
+                differs = f"its {what} was {saved[what][:80]}, but X has {what} {expected[what]}"
                 if what == "X":
                     differs = "the numbers in X or their order differ"
                 raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")
@@ -393,13 +406,15 @@ def described(tree: Any) -> str:
     if isinstance(tree, list):
         return f"[{', '.join(map(described, tree))}]"
     if isinstance(tree, Mapping):
-        items = tree.get("parameters", tree)
+        items = tree.get("parameters", tree)  # of an object, such as a temperature, or of a dict
         inner = [f"{name}={described(item)}" for name, item in items.items() if name != "type"]
         return f"{tree.get('type', '')}({', '.join(inner)})"
+    # 1 and 1.0 are equal parameters
     return repr(int(tree) if isinstance(tree, float) and tree.is_integer() else tree)
 
 
 def write_checkpoint(path: str | PathLike, tree: Mapping[str, Any]) -> None:
+    """Write the tree of a checkpoint to a file."""
     write(path, KIND, tree)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
@@ -273,6 +273,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     _parameter_constraints: ClassVar[dict] = CONSTRAINTS
 
     def __init_subclass__(cls) -> None:
+        """Refuse subclasses that override methods which only scikit-learn's LDA calls."""
         super().__init_subclass__()
         if unused := HOOKS & vars(cls).keys():
             raise TypeError(
@@ -296,7 +297,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_doc_update_iter: int | None = None
     n_jobs: int | None = None
     verbose: int = 0
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     temperature: float | str | Temperature = "auto"
     estimate: Literal["auto", "map", "variational"] = "auto"
     init: str | ArrayLike = "auto"
@@ -368,7 +369,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_flag(normalize, "normalize")
         with writing(self):
             best = self._fit(X, y, keep_gamma=True)
-            return _shares(best.perplexity.gamma, normalize, best.state.shown)
+            return _shares(best.perplexity.gamma, normalize, dtype=best.state.shown)
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -409,17 +410,17 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             callbacks = Callbacks(self.callback, self)
             population = float(self.total_samples)
             before = shallow(self)  # other threads do not see the copies
-            columns = shallow(self)
+            columns = shallow(self)  # gets the number and the names of features
             if self.__sklearn_is_fitted__():
                 state = self._state
                 X = self._check_X(X, "partial_fit")
             else:
                 X = check_words(columns, X, "partial_fit", reset=True)
-                shown = X.dtype
+                result_dtype = X.dtype
                 X = in_dtype(X, fit_dtype(vars(self), X, population))
                 shape = int(self.n_components), X.shape[1]
                 rng = check_random_state(self.random_state)
-                state = LDAState.begin(shape, X.dtype, settings, rng, shown, X)
+                state = LDAState.begin(shape, X.dtype, settings, rng, result_dtype, X)
             with changing(self):
                 engine = self._engine_for(state, kept=self.__dict__.get("_engine"))
                 prepare_portion(state, X, settings, population)
@@ -429,7 +430,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             try:
                 fit_portion(state, engine, X, settings, population, callbacks, changing(self))
             except BaseException:
-                if not state.monitor.step:
+                if not state.monitor.step:  # the estimator becomes what it was before
                     self._show(before)
                 raise
             self._engine = engine
@@ -505,26 +506,29 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             self.release_buffers()  # buffers of a `partial_fit` that this fit replaces
             before = shallow(self)  # other threads do not see the copies
             columns = shallow(self)
-            documents, shown, parameters = (prepared or prepare)(columns, X)
+            # `result_dtype` is the dtype in which the user gets results
+            documents, result_dtype, parameters = (prepared or prepare)(columns, X)
             runs = Runs[Fit](Fingerprint(self, documents), parameters["random_state"], resume)
             self._runs = runs
+            # callbacks, checkpoints and workers in other processes need one run after another
             in_turn = bool(callbacks) or runs.resumed or isinstance(documents, Elsewhere)
             plan = plan_fit(
                 parameters,
                 documents,
-                generators(runs.generator, 1)[1],
-                shown=shown,
+                generators(runs.generator, n_runs=1)[1],  # the one that draws held-out documents
+                result_dtype=result_dtype,
                 keep_gamma=keep_gamma,
                 in_turn=in_turn,
                 n_threads=n_threads(self.n_jobs),
                 callbacks=callbacks,
-                # runs in parallel are shown to other threads only when they have ended
-                changing=changing(self) if in_turn else nullcontext(),
+                # other threads see runs in parallel only when these have ended
+                lock=changing(self) if in_turn else nullcontext(),
             )
             n_runs = plan.settings.n_init
             rngs, _ = generators(runs.generator, n_runs)
 
             def show(fit: Fit) -> None:
+                """Set the state of a fit as that of this estimator."""
                 self._show(columns, _state=fit.state)
 
             try:
@@ -533,7 +537,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     n_runs,
                     n_workers=plan.n_workers,
                     show=show if in_turn else None,
-                    follow=MergedFit if plan.settings.merged else None,
+                    merge_fits=MergedFit if plan.settings.merged else None,
                 )
                 if not runs.finished and not plan.settings.merged:
                     best.state.results["init_scores"] = np.array(runs.scores)
@@ -632,12 +636,15 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         X = self._check_X(X, "predict")
         topics = self._state.model.components
-        sums = topics.sum(axis=1, dtype=np.float64)
+        sums = topics.sum(axis=1, dtype=float)
         if X.nnz < X.shape[1]:  # words that do not occur have no influence
+            # X and topics with only the columns of words that occur
             words, places = np.unique(X.indices, return_inverse=True)
             X = csr_of(X.data, places.astype(X.indices.dtype), X.indptr, (X.shape[0], len(words)))
             topics = topics[:, words]
         mixture = MMM(*topics.shape, n_threads=n_threads(self.n_jobs))
+        # the topics as clusters: their weights, their counts of words and the sums of the counts,
+        # which include words that do not occur in X
         mixture.assign(sums, np.ascontiguousarray(topics.T, np.float64), sums)
         return mixture.predict(X)
 
@@ -848,11 +855,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @property
     @reads
     def components_(self) -> NDArray:
+        """The topics lambda, of shape (K, V), read-only."""
         return self._fitted().components()
 
     @components_.setter
     @checked
     def components_(self, value: ArrayLike) -> None:
+        """Set the topics, of the fit that is running or of a fitted or an unfitted estimator."""
         array = as_array(value)
         name = "components_"
         with writing(self):
@@ -863,6 +872,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 with changing(self):
                     state.assign(array)
                 return
+            # a number has no shape; `check_topics` raises an error for it
             n_topics = array.shape[0] if array.ndim else self.n_components
             n_features = array.shape[-1] if array.ndim and state is None else 0
             n_features = getattr(self, "n_features_in_", n_features)
@@ -891,6 +901,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     _n_features_out = Found(lambda state: state.model.n_topics)
 
     def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn must know: X is counts, sparse or dense."""
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
@@ -915,10 +926,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         )
 
     def _state_of(self, tree: Mapping[str, Any], path: str) -> LDAState:
+        """Make the state of a fit from a tree."""
         return LDAState.of(tree, path)
 
     @classmethod
     def _check_values(cls, values: dict[str, Any]) -> None:
+        """Raise an error if a parameter, by name, does not meet its constraints."""
         constraints: dict[str, Any] = cls._parameter_constraints
         validate_parameter_constraints(constraints, values, cls.__name__)
 
@@ -935,6 +948,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Return the perplexity at a given gamma; scikit-learn's tests and some users call this."""
         X, options = self._bounded(X, doc_topic_distr, sub_sampling)
         engine = self._engine_for(self._state)
+        # the result is the number of words
         if not check_counts(X, options["population"] or 1.0, "total_samples"):
             raise ValueError(
                 "The 'X' parameter of perplexity must contain words. "
@@ -956,6 +970,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _bounded(
         self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool
     ) -> tuple[csr_matrix, dict[str, Any]]:
+        """Check the arguments of scikit-learn's methods for bounds.
+
+        The results are X in the dtype of the fit, and options of :meth:`LDAState.elbo`.
+        """
         check_is_fitted(self)
         X = self._check_X(X, "perplexity")
         population = None
@@ -977,7 +995,7 @@ def generators(generator: RandomState, n_runs: int) -> tuple[list[RandomState], 
     Run 1 uses the same random numbers as a fit with ``n_init=1``.  The seeds of the other
     generators are drawn from a copy of the generator of run 1.
     """
-    seeds = copy.deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
+    seeds = deepcopy(generator).randint(np.iinfo(np.int32).max, size=n_runs)
     return [generator, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
@@ -992,7 +1010,7 @@ def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
     """Return gamma, or E[theta] if `normalize` is true, in the given dtype; may overwrite gamma."""
     if normalize:
         gamma = gamma.astype(np.promote_types(gamma.dtype, dtype), copy=False)
-        gamma /= gamma.sum(axis=1)[:, np.newaxis]
+        gamma /= gamma.sum(axis=1)[:, None]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
             f"With normalize=False, results must be at most {np.finfo(dtype).max:.3g}, the largest "

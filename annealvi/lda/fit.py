@@ -8,9 +8,9 @@ small steps adjusts them to each other.  Then the batch passes at the end of the
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from threading import Event
 from typing import Any, Self
 
 import numpy as np
@@ -40,7 +40,7 @@ from annealvi.models.lda.starts import CorpusOfFit
 #: The largest step size after a merge, and the minimum number of such steps.
 REFINING = 0.1
 REFINING_STEPS = 10
-#: The number of documents whose perplexity is shown in a progress bar.
+#: The number of documents whose perplexity a progress bar contains.
 FEW = 200
 
 
@@ -56,19 +56,21 @@ class Fit:
         number: int,
         state: LDAState,
         engine: Engine,
-        halt: threading.Event,
+        halt: Event,
     ) -> None:
+        """Prepare the passes of a run; `halt` is set if another run has failed."""
         self.plan = plan
         self.number = number
         self.state = state
         self.engine = engine
         self.halt = halt
-        self.first = state.monitor.step  # number of steps before these passes
+        self.first_step = state.monitor.step  # number of steps before these passes
         self.score = np.nan
         self.goodness = -np.inf
         self.stopped = False
         self.in_callback = False
-        self.position = Position()  # passes and minibatches done
+        self.position_in_fit = Position()  # passes and minibatches done
+        #: The most frequent words of the topics of each run that was merged.
         self.largest: list[Largest] = []
         #: Number of passes over minibatches, and the maximum number of batch passes.
         self.n_passes = plan.n_passes
@@ -81,22 +83,22 @@ class Fit:
         self.perplexity = Perplexity(plan, self.n_full)
         self.validation: Validation | None = None
         self.hooks: list[Any] = [self.perplexity]
-        if self.are_last and self.n_full:
+        if self.are_last and self.n_full:  # ends the batch passes
             self.hooks.insert(0, Converged(plan, self.n_passes))
         if self.are_last and plan.held_out is not None:
             self.validation = Validation(plan)
             self.hooks.append(self.validation)
 
     @classmethod
-    def begin(cls, plan: LDAPlan, number: int, rng: RandomState, halt: threading.Event) -> Self:
+    def begin(cls, plan: LDAPlan, number: int, rng: RandomState, halt: Event) -> Self:
         """Return a run before its first step."""
         X = plan.training
         settings = plan.settings
         shape = int(plan.parameters["n_components"]), X.shape[1]
         engine = plan.engine
         if plan.n_workers > 1:
-            engine = plan.new_engine(plan.n_threads // plan.n_workers)
-        state = LDAState.begin(shape, X.dtype, settings, rng, plan.shown, X)
+            engine = plan.new_engine(plan.n_threads // plan.n_workers)  # runs share the threads
+        state = LDAState.begin(shape, X.dtype, settings, rng, plan.result_dtype, X)
         state.planned_for = clone(plan.temperature)
         n_steps = plan.n_planned * plan.steps_per_pass
         state.temperature = state.planned(
@@ -104,7 +106,8 @@ class Fit:
         )
         fit = cls(plan, number, state, engine, halt)
         if settings.learning_method != "batch" and plan.n_passes:
-            check_step(settings, state.temperature, 0, fit.step_size(1))
+            # raises an error before the fit if its first step would be too large
+            check_step(settings, state.temperature, step=0, rho=fit.step_size(1))
         return fit
 
     def _plan_passes(self) -> None:
@@ -119,6 +122,7 @@ class Fit:
 
     @property
     def n_steps(self) -> int:
+        """The number of steps made."""
         return self.state.monitor.step
 
     def run(self) -> None:
@@ -126,7 +130,7 @@ class Fit:
         plan = self.plan
         state = self.state
         n_samples = plan.training.shape[0]
-        plan.callbacks.begin(self._facts())
+        plan.callbacks.begin(self._run_for_callbacks())
         try:
             with state.training(self.engine):
                 optimise(
@@ -138,14 +142,14 @@ class Fit:
                     batch_size=plan.batch_size,
                     n_passes=self.n_passes,
                     n_full_passes=self.n_full,
-                    step_size=lambda step: self.step_size(step - self.first),
+                    step_size=lambda step: self.step_size(step - self.first_step),
                     on_step=self._on_step,
                     after_pass=self._after_pass,
-                    position=self.position,
-                    changing=plan.changing,
+                    position_in_fit=self.position_in_fit,
+                    lock=plan.lock,
                 )
         finally:
-            with plan.changing:
+            with plan.lock:
                 state.model.catch_up(self.engine.n_threads)
             if self.engine is plan.engine:  # the next run uses its buffers
                 self.engine.release_large()
@@ -155,10 +159,11 @@ class Fit:
             self._evaluate()
 
     def _evaluate(self) -> None:
+        """Compute the score and the goodness of the run at its end."""
         if self.validation is not None:
             self.score = self.validation.finish(self.state, self.engine)
             self.goodness = self.score
-        elif not self.halt.is_set():
+        elif not self.halt.is_set():  # after an error elsewhere the score is not needed
             self.score = self.perplexity.final(self.state, self.engine)
             self.goodness = self.perplexity.elbo
 
@@ -179,13 +184,14 @@ class Fit:
 
     def warn(self) -> None:
         """Warn if all passes were made, and a stopping test shows that the fit did not converge."""
-        if self.position.n_passes == self.n_passes + self.n_full:
+        if self.position_in_fit.n_passes == self.n_passes + self.n_full:
             self.perplexity.warn()
             if self.validation is not None:
                 self.validation.warn()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fit, after a step or at its end, as a tree; see :mod:`annealvi.files`."""
+        # the other fields of FIT are attributes
         trees = {
             "state": self.state.state_dict(),
             "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
@@ -193,9 +199,13 @@ class Fit:
         return FIT.dump(vars(self) | trees)
 
     def load_state_dict(self, tree: Mapping[str, Any], path: str, *, ended: bool) -> None:
-        """Continue from the state of a fit with the same plan and the same run."""
+        """Continue from the state of a fit with the same plan and the same run.
+
+        The tree stands at `path` in the checkpoint.  `ended` says whether the run has ended; it
+        makes no difference here.
+        """
         plan = self.plan
-        begun = self.state
+        begun = self.state  # a new state, with which that of the checkpoint must agree
         n_topics = begun.model.n_topics
         n_features = begun.model.n_features
         sizes: dict[str, Any] = {
@@ -220,7 +230,7 @@ class Fit:
             )
         if state.temperature != begun.temperature:
             raise damaged(f"{path}.state.temperature", "the fit's temperature", state.temperature)
-        state.shown = plan.shown  # the same X may be in another dtype
+        state.shown = plan.result_dtype  # the same X may be in another dtype
         if model.rng is not None and begun.model.rng is not None:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
         model.rng = begun.model.rng  # all runs share this generator
@@ -229,23 +239,27 @@ class Fit:
             hook.SCHEMA.restore(hook, saved_hook, f"{path}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
             self.perplexity.latest = np.nan  # so that gamma is computed again
-        for name in ("position", "first", "largest", "score", "goodness", "stopped"):
+        for name in ("position_in_fit", "first_step", "largest", "score", "goodness", "stopped"):
             setattr(self, name, saved[name])
-        if self.first > self.n_steps:
-            raise damaged(f"{path}.first", f"at most the {self.n_steps} steps made", self.first)
+        if self.first_step > self.n_steps:
+            raise damaged(
+                f"{path}.first_step", f"at most the {self.n_steps} steps made", self.first_step
+            )
         for words, weights in self.largest:
             if words.shape != weights.shape or np.any((words < 0) | (words >= n_features)):
                 raise damaged(
                     f"{path}.largest", f"numbers of {n_features} words and their weights", words
                 )
 
-    def _facts(self) -> Run:
+    def _run_for_callbacks(self) -> Run:
         """Return facts for callbacks about a run, or about the passes after the merge."""
         plan = self.plan
         X = plan.training
-        few = X[:: -(-X.shape[0] // FEW)]
+        few = X[:: -(-X.shape[0] // FEW)]  # at most FEW documents at equal distances
 
         def bound() -> float:
+            """Compute the perplexity of a few documents at the present topics."""
+            # another engine, because that of the fit has buffers for the current step
             engine = plan.new_engine(self.engine.n_threads)
             return self.state.perplexity(
                 engine, few, population=X.shape[0], topics=plan.scores_topics
@@ -255,21 +269,24 @@ class Fit:
             number=self.number,
             n_runs=plan.settings.n_init
             + plan.settings.merged,  # the passes after the merge count as one more run
-            n_done=self.n_steps - self.first,
+            n_done=self.n_steps - self.first_step,
             n_steps=self.n_passes * plan.steps_per_pass + self.n_full,
             steps_per_pass=plan.steps_per_pass,
             bound_name="perplexity",
             bound=bound,
         )
 
-    def _line(self, index: int) -> str:
-        """The line that is printed after a pass: with verbose=1, after a pass of all runs."""
+    def _progress_line(self, index: int) -> str:
+        """The line that is printed after the pass `index`, or an empty text.
+
+        With verbose=1, a line is printed after each pass of all runs together, as one iteration.
+        """
         n_runs = self.plan.settings.n_init
         verbose = self.plan.parameters["verbose"]
         if index >= self.n_passes:
             n_batch = f"{index + 1 - self.n_passes} of at most {self.n_full}"
             return f"iteration: {n_batch} batch passes at the end"
-        if self.number == n_runs:
+        if self.number == n_runs:  # the passes after the merge
             return f"merged, iteration: {index + 1} of {self.n_passes}" if verbose > 1 else ""
         if verbose > 1 and n_runs > 1:
             return f"run {self.number + 1}, iteration: {index + 1} of max_iter: {self.n_passes}"
@@ -279,12 +296,13 @@ class Fit:
         )
 
     def _after_pass(self, index: int) -> bool:
+        """Call the hooks after the pass `index`; return whether one of them ends the fit."""
         state = self.state
-        with self.plan.changing:
-            self.engine.pull(state.model)
-        state.monitor.record()
+        with self.plan.lock:
+            self.engine.pull(state.model)  # lambda, if only a GPU has the last steps
+        state.monitor.record()  # a record of the step, to which hooks add values
         state.n_passes += 1
-        line = self._line(index)
+        line = self._progress_line(index)
         ends = False
         texts = ""
         for hook in self.hooks:
@@ -296,13 +314,15 @@ class Fit:
         return ends
 
     def _on_step(self) -> None:
-        if self.halt.is_set():
+        """Call the user's callbacks after a step; raise StopIteration to end the fit."""
+        if self.halt.is_set():  # another run has failed
             raise StopIteration
         plan = self.plan
         if not plan.callbacks:
             return
-        with plan.changing:
-            self.engine.pull(self.state.model)
+        with plan.lock:
+            self.engine.pull(self.state.model)  # the callback may read lambda
+        # not reset after an error, by which `Runs` knows that it comes from the user's code
         self.in_callback = True
         try:
             plan.callbacks(self.state.monitor)
@@ -311,29 +331,35 @@ class Fit:
             self.in_callback = False
             raise
         self.in_callback = False
-        with plan.changing:
-            self.state.attach_again()
+        with plan.lock:
+            self.state.attach_again()  # the callback may have assigned priors
 
 
 class MergedFit(Fit):
     """The last part of a fit, which merges the topics of all runs and continues with them."""
 
     def __init__(self, runs: list[Fit]) -> None:
-        first = runs[0]
-        plan = first.plan
-        super().__init__(plan, plan.settings.n_init, first.state, plan.engine, first.halt)
+        """Continue the first of the runs, whose topics `run` replaces by the merged topics."""
+        first_run = runs[0]
+        plan = first_run.plan
+        # numbered like one more run
+        super().__init__(plan, plan.settings.n_init, first_run.state, plan.engine, first_run.halt)
         self.runs = runs
-        self.stopped = runs[-1].stopped
+        self.stopped = runs[-1].stopped  # no run follows one that the user has stopped
 
     def _plan_passes(self) -> None:
+        """Set the numbers and the step sizes of the passes: small steps, then batch passes."""
         plan = self.plan
+        # as many passes as make REFINING_STEPS, or a single pass of one step
         self.n_passes = -(-REFINING_STEPS // plan.steps_per_pass)
         if plan.steps_per_pass == 1:
             self.n_passes = 1
         n_steps = self.n_passes * plan.steps_per_pass
         refining: Callable[[int], float] = full_step
         if n_steps > 1:
-            refining = LinearDecay(n_steps, n_steps * REFINING / 2, REFINING)
+            refining = LinearDecay(
+                n_steps, memory_spans=n_steps * REFINING / 2, largest=REFINING
+            )  # from REFINING to about 0
         self.n_full = int(plan.settings.finish_iter)
         self.step_size = OverRelaxed(refining, n_steps, self.n_full)
 
@@ -345,7 +371,7 @@ class MergedFit(Fit):
             self._evaluate()
         else:
             super().run()
-        if self.largest:
+        if self.largest:  # otherwise the topics were not merged
             counts = self.state.model.counts()
             self.state.results["support"] = support(counts, self.largest)
 
@@ -358,19 +384,20 @@ class MergedFit(Fit):
             if not run.stopped:
                 counts.append(run.state.model.counts())
         # if a callback has assigned different priors to topics, the topics are not merged
-        if counts and are_alike(model.alpha) and are_alike(model.eta, 2):
+        if counts and are_alike(model.alpha) and are_alike(model.eta, ndim=2):
             merged = merged_topics(counts, model.n_topics)
-            merged += model.eta_rows(model.dtype)[:, 0]
+            merged += model.eta_rows(model.dtype)[:, 0]  # the prior, which all topics have
             self.largest = [Largest.of(topics) for topics in counts]
-            with self.plan.changing:
+            with self.plan.lock:
                 self.state.assign(merged)
 
     def load_state_dict(self, tree: Mapping[str, Any], path: str, *, ended: bool) -> None:
         """Continue from the state of a fit whose topics have been merged."""
         super().load_state_dict(tree, path, ended=ended)
-        self.runs = []
+        self.runs = []  # so that `run` does not merge again
 
     def _after_pass(self, index: int) -> bool:
+        """Call the hooks after the pass `index`; return whether one of them ends the fit."""
         if index < self.n_passes:
             self.perplexity.last = None  # small changes in small steps do not mean convergence
         return super()._after_pass(index)
@@ -378,8 +405,8 @@ class MergedFit(Fit):
 
 FIT = Schema(
     state=Tree(),
-    position=POSITION,
-    first=Integer(),
+    position_in_fit=POSITION,
+    first_step=Integer(),
     largest=Listed(
         Schema(
             Largest, words=Array(("n_topics", None), np.int64), weights=Array(("n_topics", None))
@@ -404,11 +431,12 @@ def prepare_portion(state: LDAState, X: csr_matrix, settings: Settings, populati
     check_counts(X, population, "total_samples")
     model = state.model
     model.n_documents = population
-    model.n_words = None
+    model.n_words = None  # unknown in a stream
     planned = state.temperature
     planned_for = state.planned_for
     if settings is not state.streamed_with:  # with the same settings, T is the same as well
         temperature = settings.wanted_temperature()
+        # a temperature is planned again only if the user has changed it
         if planned_for is None or temperature != planned_for:
             per_pass = population / int(settings.batch_size)
             planned = state.planned(temperature, None, per_pass, CorpusOfFit(X, population))
@@ -428,18 +456,23 @@ def fit_portion(
     settings: Settings,
     population: float,
     callbacks: Callbacks,
-    changing: AbstractContextManager,
+    lock: AbstractContextManager,
 ) -> None:
-    """Fit the next documents of a stream, in place, after :func:`prepare_portion`."""
+    """Fit the next documents of a stream, in place, after :func:`prepare_portion`.
+
+    `population` is the number of documents in the stream.  The context `lock` is held while the
+    state changes, so that other threads can read it.
+    """
 
     def on_step() -> None:
+        """Call the callbacks after a step."""
         state.results = no_results()  # removes results of an earlier `fit`
         if callbacks:
-            with changing:
-                engine.pull(state.model)
+            with lock:
+                engine.pull(state.model)  # callbacks may read lambda
             callbacks(state.monitor)
-            with changing:
-                state.attach_again()
+            with lock:
+                state.attach_again()  # callbacks may have assigned priors
 
     with state.training(engine):
         optimise(
@@ -453,6 +486,6 @@ def fit_portion(
             population=population,
             step_size=settings.step_size(None),
             on_step=on_step,
-            changing=changing,
+            lock=lock,
         )
     engine.forget_documents()  # they may change before the next call

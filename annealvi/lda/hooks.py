@@ -50,7 +50,7 @@ def hold_out(X: csr_matrix, fraction: float, rng: RandomState) -> tuple[csr_matr
     held_out = np.zeros(n_samples, dtype=bool)
     held_out[rng.permutation(n_samples)[:size]] = True
     documents = X[held_out]
-    if documents.sum(dtype=np.float64) == 0:
+    if documents.sum(dtype=float) == 0:
         raise ValueError(
             f"With validation_fraction={fraction!r} the held-out documents must contain words. "
             f"Got n_samples={n_samples}, and {size} held-out documents without words. Use a larger "
@@ -61,7 +61,7 @@ def hold_out(X: csr_matrix, fraction: float, rng: RandomState) -> tuple[csr_matr
 
 def held_out_halves(X: csr_matrix, rng: RandomState) -> tuple[csr_matrix, csr_matrix] | None:
     """Split the tokens of held-out documents in halves, or return None if that is impossible."""
-    if X.sum(dtype=np.float64) > MOST_TOKENS or not np.array_equal(X.data, np.floor(X.data)):
+    if X.sum(dtype=float) > MOST_TOKENS or not np.array_equal(X.data, np.floor(X.data)):
         return None
     halves = split_tokens(X, random_state=rng)
     return halves if halves[1].nnz else None
@@ -79,6 +79,7 @@ class Perplexity:
     )
 
     def __init__(self, plan: Any, n_full: int) -> None:
+        """Evaluate a fit with this plan, which ends with at most `n_full` batch passes."""
         self.plan = plan
         self.n_full = n_full  # the number of batch passes at the end
         #: gamma of all documents, or None if it is not stored.
@@ -97,7 +98,7 @@ class Perplexity:
         every = self.plan.parameters["evaluate_every"]
         if every <= 0 or (index + 1) % every:
             return False, ""
-        with self.plan.changing:
+        with self.plan.lock:
             state.model.catch_up(engine.n_threads)  # as at the end of the fit
         engine.release_large()
         perplexity = self.evaluate(state, engine)
@@ -107,11 +108,14 @@ class Perplexity:
             if self.last is not None:
                 converged = bool(abs(self.last - perplexity) < self.plan.parameters["perp_tol"])
             self.last = perplexity
-        state.n_passes -= converged
+        state.n_passes -= converged  # as in scikit-learn, the last pass does not count
         return converged, f", perplexity: {perplexity:.4f}"
 
     def evaluate(self, state: LDAState, engine: Engine) -> float:
-        """Record bounds and perplexity; return the perplexity."""
+        """Record bounds and perplexity of the training documents; return the perplexity.
+
+        The annealed ELBO is that at the temperature of the last step.
+        """
         X = self.plan.training
         model = state.model
         monitor = state.monitor
@@ -119,7 +123,7 @@ class Perplexity:
         self._evaluate(state, engine, X)
         elbo = self.elbo
         monitor.record(elbo=elbo, perplexity=self.latest)
-        step = monitor.step - 1
+        step = monitor.step - 1  # the last step
         tempering = Tempering(1.0 / monitor.temperature, temperature.tempering(step).form)
         of_topics = tempering.of_priors
         learns_one = temperature.learns and not temperature.per_document
@@ -129,7 +133,9 @@ class Perplexity:
             documents = engine.objective(model, X, tempering)
             monitor.record(annealed_elbo=documents + model.bound(of_topics))
         elif learns_one and not temperature.settled(step):
+            # whether log C(T) is computed from q, so that it must be computed here
             at_q = isinstance(temperature.partition, str) and temperature.partition == "posterior"
+            # without inverse temperatures, log C is not computed
             inverse = 1 / temperature.temperatures_ if at_q else np.zeros(0)
             bound, energy, *log_c = engine.moments(model, X, tempering, inverse)
             annealed = float(bound + model.bound(of_topics))
@@ -147,6 +153,7 @@ class Perplexity:
 
     def _evaluate(self, state: LDAState, engine: Engine, X: Any) -> None:
         """Compute the perplexity of documents, and the ELBO of documents and topics."""
+        # gamma of all documents is stored, but not that of the training documents alone
         out = self.gamma if X is self.plan.documents else None
         documents = state.elbo(engine, X, out=out, topics=False)
         self.elbo = documents + state.model.bound()
@@ -156,12 +163,14 @@ class Perplexity:
     def final(self, state: LDAState, engine: Engine) -> float:
         """Return the perplexity of all documents; it is computed once unless more steps follow."""
         plan = self.plan
+        # whether the last value is that of all documents at the present topics
         done = plan.documents is plan.training and self.latest_step == state.monitor.step
         if np.isnan(self.latest) or not done:
             self._evaluate(state, engine, plan.documents)
         return self.latest
 
     def warn(self) -> None:
+        """Warn that the perplexity did not converge within the passes of the fit."""
         plan = self.plan
         if plan.parameters["evaluate_every"] <= 0:
             return
@@ -203,6 +212,7 @@ class Validation:
     )
 
     def __init__(self, plan: Any) -> None:
+        """Score a fit with this plan, which holds out documents."""
         self.plan = plan
         self.score = -np.inf  # the best score
         self.improving = False  # whether the last pass at the final T improved the score
@@ -228,12 +238,12 @@ class Validation:
 
     def finish(self, state: LDAState, engine: Engine) -> float:
         """Restore the best topics, maybe of an unfinished last pass, and return their score."""
-        if state.monitor.step != self.step:
+        if state.monitor.step != self.step:  # steps were made after the last score
             self._score(state, engine)
         if self.best is not None:
             state.n_passes = self.best["n_passes"]
-            if self.best["step"] != state.monitor.step:
-                with self.plan.changing:
+            if self.best["step"] != state.monitor.step:  # later topics were worse
+                with self.plan.lock:
                     state.model.assign(self.best["topics"])
                     state.set_priors(self.best["alpha"], self.best["eta"])
         self.best = None  # its arrays are no longer needed
@@ -246,8 +256,9 @@ class Validation:
         monitor = state.monitor
         score = self.score_of(state, engine)
         self.step = monitor.step
-        if monitor.step:
+        if monitor.step:  # before the first step there is no record
             monitor.record(validation=score)
+        # the first topics are kept even if their score is NaN
         if self.best is None or score > self.score:
             self.best = None  # frees the old copy before the new one is made
             self.best = {
@@ -268,15 +279,16 @@ class Validation:
         X = self.plan.held_out
         model = state.model
         if self.plan.halves is None:
-            return engine.document_bound(model, X) / float(X.sum(dtype=np.float64))
+            return engine.document_bound(model, X) / float(X.sum(dtype=float))
         seen, hidden = self.plan.halves
-        gamma = engine.infer(model, seen).astype(np.float64, copy=False)
-        theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
+        gamma = engine.infer(model, seen).astype(float, copy=False)
+        theta = gamma / gamma.sum(axis=1)[:, None]
         # pending steps are applied to copies of a few rows at a time, so the topics do not change
         sums = sums_of(model.rows_of, (model.n_topics, model.n_features))
         return log_likelihood_per_word(hidden, theta, model.rows_of, sums)
 
     def warn(self) -> None:
+        """Warn if the last pass improved the score; merged fits end with batch passes."""
         plan = self.plan
         if self.improving and not plan.settings.merged:
             warn_user(
@@ -295,6 +307,7 @@ class Converged:
     )
 
     def __init__(self, plan: Any, n_passes: int) -> None:
+        """Test the batch passes that follow `n_passes` passes over minibatches."""
         self.plan = plan
         self.n_passes = n_passes  # the number of passes before the batch passes
         self.topics: NDArray | None = None  # the topics after the last pass
@@ -303,11 +316,11 @@ class Converged:
 
     def after_pass(self, state: LDAState, engine: Engine, index: int) -> tuple[bool, str]:
         """Record the change of the topics; return whether the fit should end, and no text."""
-        if index + 1 < self.n_passes:
+        if index + 1 < self.n_passes:  # before the last pass over minibatches
             return False, ""
         model = state.model
-        with self.plan.changing:
-            model.catch_up(engine.n_threads)
+        with self.plan.lock:
+            model.catch_up(engine.n_threads)  # applies pending steps, so that `lam` is complete
         topics = model.lam[:, : model.n_topics]
         if self.topics is not None and index >= self.n_passes:
             self.change = moved_share(self.topics, topics)
@@ -322,6 +335,7 @@ def moved_share(before: NDArray, after: NDArray) -> float:
     totals = np.zeros(2)
     for start in range(0, len(after), ROWS):
         rows = slice(start, start + ROWS)
-        moved += float(np.abs(after[rows] - before[rows]).sum(dtype=np.float64))
-        totals += [topics[rows].sum(dtype=np.float64) for topics in (before, after)]
+        moved += float(np.abs(after[rows] - before[rows]).sum(dtype=float))
+        # the sums of both arrays
+        totals += [topics[rows].sum(dtype=float) for topics in (before, after)]
     return moved / (2 * float(totals.max()))

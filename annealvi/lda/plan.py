@@ -42,8 +42,8 @@ class LDAPlan:
     #: The documents that are held out, and the observed and the hidden half of their tokens.
     held_out: csr_matrix | None
     halves: tuple[csr_matrix, csr_matrix] | None
-    #: The dtype in which topics are shown to the user.
-    shown: np.dtype
+    #: The dtype in which the user gets topics.
+    result_dtype: np.dtype
     #: The parameters of the estimator, and the settings computed from them.
     parameters: Mapping[str, Any]
     settings: Settings
@@ -60,13 +60,14 @@ class LDAPlan:
     n_threads: int
     callbacks: Callbacks
     #: The context of changes to a fit that other threads can see.
-    changing: AbstractContextManager
+    lock: AbstractContextManager
     corpus: CorpusOfFit
     #: The engine of runs that follow one another; parallel runs have their own.
     engine: Engine
 
     @property
     def batch_size(self) -> int:
+        """The number of documents of a step."""
         n_samples = self.training.shape[0]
         if self.settings.learning_method == "batch":
             return n_samples
@@ -74,6 +75,7 @@ class LDAPlan:
 
     @property
     def steps_per_pass(self) -> int:
+        """The number of steps of a pass, of which the last may have fewer documents."""
         return -(-self.training.shape[0] // self.batch_size)
 
     def new_engine(self, n_threads: int) -> Engine:
@@ -99,7 +101,10 @@ def plan_fit(
     n_threads: int,
     **others: Any,
 ) -> LDAPlan:
-    """Plan a fit: hold out documents that `rng` draws, and compute values of open parameters."""
+    """Plan a fit: hold out documents that `rng` draws, and compute values of open parameters.
+
+    If `in_turn`, runs are made one after another.  `others` are more fields of the plan.
+    """
     training = X
     held_out = None
     halves = None
@@ -121,13 +126,14 @@ def plan_fit(
     n_planned = n_passes
     if held_out is not None and not settings.merged:
         usual = int(resolve({**parameters, "max_iter": None}, n_samples).max_iter)
-        if parameters["max_iter"] is None:
+        if parameters["max_iter"] is None:  # the score ends the fit
             n_passes = PROLONGED * usual
             n_planned = usual
         elif is_open(parameters["temperature"]):
             # if T decreased over all passes, the fit would never stop early
             n_planned = min(usual, n_passes)
     temperature = settings.wanted_temperature()
+    # gamma is kept for the temperatures of documents, which are computed at the end
     local = temperature.per_document and not isinstance(X, Elsewhere)
     engine = engine_of(
         parameters["device"],
@@ -154,7 +160,7 @@ def plan_fit(
         scores_topics=parameters["preset"] == "sklearn",
         n_workers=1 if in_turn or has_device else min(n_threads, settings.n_init),
         n_threads=n_threads,
-        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=np.float64))),
+        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=float))),
         engine=engine,
         **others,
     )

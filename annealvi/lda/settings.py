@@ -137,32 +137,37 @@ class Settings(NamedTuple):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters with which another estimator repeats the fit, and `merged`."""
-        shown = {name: getattr(self, name) for name in self._fields if name in CONSTRAINTS}
-        shown |= {name: "learn" for name in self.learned}
+        # the fields that are parameters; the others follow from them
+        parameters = {name: getattr(self, name) for name in self._fields if name in CONSTRAINTS}
+        parameters |= {name: "learn" for name in self.learned}
         # a copy, because the user may change their temperature in place
-        shown["temperature"] = clone(self.temperature, safe=False)
+        parameters["temperature"] = clone(self.temperature, safe=False)
+        # these values of the preset cannot be passed as parameters, so None stands for them
         if self.inference_iter is not None:
-            shown["max_doc_update_iter"] = None
+            parameters["max_doc_update_iter"] = None
         if self.token_change_tol is not None:
-            shown["mean_change_tol"] = None
+            parameters["mean_change_tol"] = None
         if self.memory_spans is not None:  # no values of this pair result in these step sizes
-            shown |= {"learning_decay": None, "learning_offset": None}
+            parameters |= {"learning_decay": None, "learning_offset": None}
         if self.shard_size is not None:
-            shown["shard_size"] = self.shard_size
-        return shown | {"merged": self.merged}
+            parameters["shard_size"] = self.shard_size
+        return parameters | {"merged": self.merged}
 
     def wanted_temperature(self) -> Temperature:
+        """Return the temperature as an object, if it is a number or a name."""
         return as_temperature(self.temperature, TEMPERATURES)
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
         """Return rho(t), t = 1, 2, ..., for `n_steps` steps, or for a stream if that is None."""
         if self.learning_method == "batch" and n_steps is not None:
             return full_step
+        # in a stream, or if the user has set the decay or the offset
         if n_steps is None or self.memory_spans is None:
             return RobbinsMonro(self.learning_decay, self.learning_offset)
         return LinearDecay(max(1, n_steps), self.memory_spans, largest_step(self.batch_size))
 
     def local_options(self) -> LocalOptions:
+        """Return the settings of the local step of documents."""
         tolerance = self.token_change_tol
         return LocalOptions(
             max_iter=self.max_doc_update_iter,
@@ -240,6 +245,7 @@ def resolve(
         validated=parameters["validation_fraction"] is not None,
     )
     table = RECIPE if parameters["preset"] == "annealvi" else SKLEARN
+    # functions in the table compute a value from the corpus
     preset = {k: value(corpus) if isfunction(value) else value for k, value in table.items()}
     passed = {
         name: value
@@ -248,6 +254,7 @@ def resolve(
     }
     learned = tuple(name for name in PRIORS if is_learned(parameters[name]))
     values = preset | passed | {"learned": learned}
+    # each rule returns values that replace those of the preset and of the user
     for rule in (_steps, _documents, _budget):
         values |= rule(preset, passed | {"learned": learned}, corpus)
     return Settings(**values)
@@ -266,7 +273,8 @@ def _steps(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
 def _documents(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     """If T decreases to 1, documents become sparse; limits of the user replace the preset's."""
     values = preset | passed
-    cools = _falls(preset | passed, corpus)
+    cools = _decreases(preset | passed, corpus)
+    # for each limit, the setting of the preset that would take precedence over it
     limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
     replaced: Values = {setting: None for name, setting in limits.items() if name in passed}
     return replaced | {
@@ -281,21 +289,24 @@ def _budget(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     A `max_iter` or `n_init` that the user has passed is never reduced.
     """
     values = preset | passed
-    usual = preset["max_iter"]
+    usual = preset["max_iter"]  # the passes of a single run
     online = _steps(preset, passed, corpus)["learning_method"] == "online"
     per_pass = -(-corpus.n_samples // values["batch_size"]) if online else 1
     temperature = as_temperature(values["temperature"], TEMPERATURES)
+    # the passes in which the temperature decreases, if the user has set their number
     cooling = int(np.ceil(getattr(temperature, "passes", None) or 0))
+    # the passes of a run that will be merged
     short = passed.get("max_iter", min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), cooling)))
     mergeable = corpus.density is not None and short > 0 and _can_be_merged(values)
     n_init = int(values["n_init"])
     if "n_init" not in passed and n_init > 1:
+        # so many that all runs together make at most MOST_PASSES times the usual passes
         n_init = max(2, min(n_init, MOST_PASSES * usual // max(1, short))) if mergeable else 1
     merged = mergeable and n_init > 1
     finish = values["finish_iter"]
     if merged and corpus.validated:  # the score ends these passes
         finish = FINISH
-    elif corpus.validated or not online or short == 0 or not _falls(values, corpus):
+    elif corpus.validated or not online or short == 0 or not _decreases(values, corpus):
         finish = 0
     max_iter = short if merged else passed.get("max_iter", usual)
     return {"max_iter": max_iter, "n_init": n_init, "merged": merged, "finish_iter": finish}
@@ -303,14 +314,15 @@ def _budget(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
 
 def _can_be_merged(values: Values) -> bool:
     """Whether runs can be merged: all topics have the same prior, and the fit ends at T = 1."""
-    alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], 2)
+    alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], ndim=2)
     temperature = as_temperature(values["temperature"], TEMPERATURES)
+    # whether the fit ends at T = 1, and whether its runs begin at different topics
     ends = temperature.cools or (temperature.constant and temperature.inverse(0) == 1)
     begins = isinstance(values["init"], str) and not values["exact"]
     return alike and not values["learned"] and ends and begins
 
 
-def _falls(values: Values, corpus: SimpleNamespace) -> bool:
+def _decreases(values: Values, corpus: SimpleNamespace) -> bool:
     """Whether T decreases to 1 in a fit; not in a stream, whose length is unknown."""
     return corpus.density is not None and as_temperature(values["temperature"], TEMPERATURES).cools
 
@@ -331,6 +343,7 @@ def minibatch(n_samples: int) -> int:
     """
     size = batch_size(n_samples)
     n_batches, rest = divmod(n_samples, size)
+    # if the rest is small, it is divided among the other minibatches
     return -(-n_samples // n_batches) if n_batches and 0 < 4 * rest < size else size
 
 
@@ -353,9 +366,9 @@ def words_per_entry(X: Any, n_topics: int) -> float:
     if isinstance(X, Elsewhere):
         return X.n_words / (n_topics * max(1, X.n_used))
     used = np.zeros(max(1, X.shape[1]), dtype=bool)
-    used[X.indices[: X.indptr[-1]]] = True
+    used[X.indices[: X.indptr[-1]]] = True  # the arrays may be longer than the matrix
     n_used = int(np.count_nonzero(used))
-    return float(X.data.sum(dtype=np.float64)) / (n_topics * max(1, n_used))
+    return float(X.data.sum(dtype=float)) / (n_topics * max(1, n_used))
 
 
 def are_alike(prior: Any, ndim: int = 1) -> bool:
@@ -401,9 +414,11 @@ def stream_settings(
 
     The result is the same object in each call unless a parameter has changed or is mutable.
     """
+    # `shard_size` is a parameter only of a subclass
     names = *CONSTRAINTS, *(name for name in ("shard_size",) if name in parameters)
     values = {name: parameters[name] for name in names}
     plain = all(type(value) in PLAIN for value in values.values())
+    # `__wrapped__` is the function without its cache
     return (_checked if plain else _checked.__wrapped__)(check, tuple(values), *values.values())
 
 
@@ -412,6 +427,7 @@ def stream_settings(
 def _checked(
     check: Callable[[dict[str, Any]], None], names: tuple[str, ...], *values: Any
 ) -> Settings:
+    """Check parameters by name and value, and return the settings of `partial_fit`."""
     parameters = dict(zip(names, values, strict=True))
     check(parameters)
     return resolve(parameters, math.ceil(min(float(parameters["total_samples"]), 2**53)))
@@ -428,7 +444,7 @@ def fit_dtype(
     With ``preset="sklearn"``, or if float32 cannot represent the counts, ``"auto"`` means the dtype
     of X.  If float32 cannot represent the priors or an array `init`, ``"auto"`` means float64.
     """
-    chosen = _wanted_dtype(parameters, X.dtype)
+    chosen = _wanted_dtype(parameters, default=X.dtype)
     if chosen is not None:
         return chosen
     if not _hold_parameters(parameters, X.shape[1]):
@@ -443,7 +459,7 @@ def fit_dtype(
 def _wanted_dtype(parameters: Mapping[str, Any], default: np.dtype) -> np.dtype | None:
     """Return the `dtype` parameter or, if it is ``"auto"``, None.
 
-    With ``preset="sklearn"`` on a CPU, ``"auto"`` means `default`, as in scikit-learn.
+    With ``preset="sklearn"`` on a CPU, ``"auto"`` means the dtype `default`, as in scikit-learn.
     """
     dtype = parameters["dtype"]
     if not is_open(dtype):
@@ -457,7 +473,7 @@ def extent(X: csr_matrix | Elsewhere) -> tuple[float, float]:
     if isinstance(X, Elsewhere):
         return X.n_words, X.least
     with np.errstate(over="ignore"):
-        total = float(X.data.sum(dtype=np.float64))
+        total = float(X.data.sum(dtype=float))
     return total, least_positive(X.data)
 
 
@@ -468,7 +484,8 @@ def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype
     float32 fit give the same model after a conversion to float64.  With ``preset="sklearn"``,
     ``"auto"`` means the dtype of the topics.
     """
-    dtype = _wanted_dtype(parameters, single_or_double(components))
+    # None means that the dtype is chosen here
+    dtype = _wanted_dtype(parameters, default=single_or_double(components))
     return dtype or (SINGLE if _are_single(components) else DOUBLE)
 
 
@@ -508,10 +525,11 @@ def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:
     values = [parameters[name] for name in PRIORS]
     priors = [as_array(value) for value in values if value is not None and not is_learned(value)]
     fits = all(_within(prior, MOST_PRIOR) for prior in priors)
-    if not fits or isinstance(parameters["init"], str):
+    if not fits or isinstance(parameters["init"], str):  # a method, not an array
         return fits
     topics = as_array(parameters["init"])
     largest = float(np.finfo(SINGLE).max)
+    # the sums over words must be in the range of float32, too
     return _are_single(topics) and _within(topics, largest / (HEADROOM * n_features))
 
 

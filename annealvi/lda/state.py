@@ -7,10 +7,10 @@ and objects made of these.  So a state can be copied, written to a file or sent 
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -61,6 +61,7 @@ def counts_of(
     n_samples: int, n_features: int, data: NDArray, indices: NDArray, indptr: NDArray
 ) -> csr_matrix:
     """Make a CSR matrix of counts from the arrays of a file."""
+    # set as attributes, because the constructor would convert and check them in its own way
     X = csr_matrix((n_samples, n_features), dtype=data.dtype)
     vars(X).update(data=data, indices=indices, indptr=indptr)
     X = check_csr(X, dtype=data.dtype, name="results.sample of the file")
@@ -99,6 +100,7 @@ PARTS = Schema(model=Tree(), temperature=Tree(), monitor=Tree())
 
 
 def no_results() -> dict[str, Any]:
+    """Return None for each result of `fit`."""
     return dict.fromkeys(RESULTS.fields)
 
 
@@ -107,7 +109,7 @@ class LDAState:
     """The state of a fit of TemperedLDA, at any step: data, which engines read and change."""
 
     model: LDA
-    #: The dtype in which topics are shown to the user.
+    #: The dtype in which the user gets topics.
     shown: np.dtype
     #: The planned temperature, with its learned values.
     temperature: Temperature = field(default_factory=Fixed)
@@ -128,12 +130,12 @@ class LDAState:
 
     def __copy__(self) -> Self:
         """Return a copy that can be fitted further without changing this state."""
-        # the temperature has a reference to the model
-        model = copy.deepcopy(self.model)
+        # the temperature has a reference to the model, which deepcopy replaces by the copy
+        model = deepcopy(self.model)
         return replace(
             self,
             model=model,
-            temperature=copy.deepcopy(self.temperature, {id(self.model): model}),
+            temperature=deepcopy(self.temperature, {id(self.model): model}),
             monitor=self.monitor.copy(),
             results=self.results.copy(),
             streamed_with=None,
@@ -149,10 +151,13 @@ class LDAState:
         dtype: np.dtype,
         settings: Settings,
         rng: RandomState | None,
-        shown: np.dtype,
+        result_dtype: np.dtype,
         X: csr_matrix | None = None,
     ) -> Self:
-        """Return a state before its first step, with initial topics for X."""
+        """Return a state before its first step, with initial topics for X.
+
+        `shape` is (n_topics, n_features), and `result_dtype` that of topics for the user.
+        """
         n_topics, n_features = shape
         init = settings.init
         alpha, eta = check_priors(settings.doc_topic_prior, settings.topic_word_prior, shape, dtype)
@@ -165,7 +170,7 @@ class LDAState:
             estimate=settings.estimate,
         )
         model.rng = rng
-        if X is None or not isinstance(init, str):
+        if X is None or not isinstance(init, str):  # `init` is an array of topics
             model.assign(check_topics(init, "init", shape, dtype))
         elif init == "documents" and X.shape[0] < n_topics:
             raise ValueError(
@@ -175,7 +180,7 @@ class LDAState:
         else:
             assert rng is not None
             model.initialize(rng, X, init)
-        state = cls(model, shown)
+        state = cls(model, result_dtype)
         if X is not None:
             state.settings = settings.parameters() | {"dtype": dtype.name}
         state.resume(settings)
@@ -186,7 +191,7 @@ class LDAState:
         before = self.model
         start = settings._replace(init=components)
         fresh = self.begin(components.shape, before.dtype, start, before.rng, self.shown)
-        if fresh.model.n_topics == before.n_topics:
+        if fresh.model.n_topics == before.n_topics:  # otherwise arrays of priors do not fit
             fresh.set_priors(before.alpha, before.eta)
         results = self.results | {"sample": None, "support": None}
         state = replace(self, model=fresh.model, results=results)
@@ -201,7 +206,7 @@ class LDAState:
         model.learned = settings.learned
         if model.estimate != settings.estimate:
             model.estimate = settings.estimate
-            model.replaced()
+            model.replaced()  # forgets values that depend on the estimate
         self.attach_again()
 
     def planned(
@@ -219,7 +224,7 @@ class LDAState:
         try:
             return temperature.plan(n_steps, steps_per_pass, model=model)
         finally:
-            model.corpus = None
+            model.corpus = None  # frees the documents
 
     @contextmanager
     def training(self, engine: Engine) -> Iterator[None]:
@@ -230,7 +235,7 @@ class LDAState:
             yield
         finally:
             self.process = before
-            engine.pull(self.model)
+            engine.pull(self.model)  # lambda, if only a GPU has the last steps
             self.model.changed()  # drops arrays of the earlier topics
             if self.monitor.temperature_path:
                 self.monitor.record()
@@ -245,21 +250,24 @@ class LDAState:
     def components(self) -> NDArray:
         """Return lambda, of shape (K, V), read-only, and as a copy while a fit is under way."""
 
-        def shown() -> NDArray:
+        def topics_of_user() -> NDArray:
+            """Return lambda in the dtype for the user, if its numbers are in the dtype's range."""
             array = self.model.components
             dtype = self.shown if _holds(self.shown, array) else array.dtype
             if dtype == array.dtype and not self.under_way:
                 return array.view()
+            # aligned and padded like lambda
             return padded_rows(array.T, dtype)[:, : self.model.n_topics].T
 
-        return self._once("components", shown)
+        return self._once("components", topics_of_user)
 
     def exp_e_log_topics(self) -> NDArray:
+        """Return exp E[log beta], of shape (K, V), read-only."""
         return self._once("exp_e_log", lambda: exp_e_log(self.model).astype(self.shown, copy=False))
 
     def _once(self, name: str, compute: Callable[[], NDArray]) -> NDArray:
         """Return the result of `compute`, read-only and cached until the topics change."""
-        derived = self.model.derived
+        derived = self.model.derived  # replaced when the topics change
         if name not in derived:
             array = compute()
             array.flags.writeable = False
@@ -269,6 +277,7 @@ class LDAState:
     def assign(self, components: NDArray) -> None:
         """Assign topics while a fit is under way."""
         self.model.assign(components)
+        # results that belong to the topics of before
         self.results |= {"sample": None, "support": None}
 
     def add_words(self, n: int) -> None:
@@ -283,12 +292,14 @@ class LDAState:
         model = self.model
         shape = model.n_topics, model.n_features
         alpha, eta = check_priors(doc_topic_prior, topic_word_prior, shape, model.dtype, suffix="_")
+        # if they are equal, log C(T) is still correct
         same = np.array_equal(model.alpha, alpha) and np.array_equal(model.eta, eta)
         model.alpha = read_only(alpha)
         model.set_eta(read_only(eta))
         self.reassigned |= not same
 
     def set_generator(self, rng: Any) -> None:
+        """Set the random number generator from a generator, a seed or None."""
         self.model.rng = check_random_state(rng)
 
     def set_next_step(self, number: Any) -> None:
@@ -373,7 +384,8 @@ class LDAState:
             sample = some_documents(X)
         gamma_of_sample = engine.infer(model, sample)
         log_c = engine.posterior_log_partition(model, SCORE_GRID, sample, gamma_of_sample)
-        log_c_of_word = log_c / (sample.sum(dtype=np.float64) or 1.0)
+        # 1 if the sample contains no words
+        log_c_of_word = log_c / (sample.sum(dtype=float) or 1.0)
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             documents = X[rows]
@@ -392,7 +404,7 @@ class LDAState:
         """Return everything that the next step depends on as a tree; see :mod:`annealvi.files`."""
         results = self.results.copy()
         sample = results["sample"]
-        if sample is not None:
+        if sample is not None:  # its arrays are attributes, its shape is added
             n_samples, n_features = sample.shape
             results["sample"] = vars(sample) | {"n_samples": n_samples, "n_features": n_features}
         return {
@@ -403,6 +415,7 @@ class LDAState:
 
     @classmethod
     def of(cls, tree: Mapping[str, Any], path: str = "") -> Self:
+        """Make a state from a tree, which stands at `path` in a file."""
         trees = PARTS.load(tree, path)
         place = f"{path}." if path else ""
         model = LDA.of(trees["model"], f"{place}model")
@@ -434,7 +447,7 @@ def _holds(dtype: np.dtype, array: NDArray) -> bool:
 
 def some_documents(X: Any) -> csr_matrix:
     """Return at most CORPUS_SAMPLE documents at equal distances."""
-    return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
+    return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]  # the step is rounded up
 
 
 def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
@@ -443,7 +456,7 @@ def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float
     `population` is the number of documents of the larger corpus to which the ELBO was scaled.
     The perplexity of documents without words is 1.
     """
-    n_words = X.sum(dtype=np.float64)
+    n_words = X.sum(dtype=float)
     if n_words == 0:
         return 1.0
     if population is not None:

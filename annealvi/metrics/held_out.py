@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state, gen_batches
@@ -147,9 +148,7 @@ def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
         start = stop
 
 
-def _draw_entries(
-    counts: NDArray[np.int64], n_tokens: int, rng: np.random.RandomState
-) -> NDArray[np.int64]:
+def _draw_entries(counts: NDArray[np.int64], n_tokens: int, rng: RandomState) -> NDArray[np.int64]:
     """Draw `n_tokens` tokens of a document, and return the number of drawn tokens of each entry."""
     seen = np.empty_like(counts)
     left = int(counts.sum())
@@ -283,7 +282,7 @@ def document_completion(
         sums = _sums_of_array(components)
         # indexing the transposed topics by words returns the rows of these words
         log_likelihood = _log_likelihood(hidden, theta, components.T.__getitem__, sums)
-        n_words += float(hidden.data.sum(dtype=np.float64))
+        n_words += float(hidden.data.sum(dtype=float))
         if per_document:
             scores.append(per_word(hidden, log_likelihood))
         else:
@@ -366,7 +365,7 @@ def log_likelihood_per_word(
     `hidden` contains the counts of the words, and `sums` the sum of each topic over words.
     """
     total = _log_likelihood(hidden, theta, topics, sums).sum()
-    return float(total / hidden.data.sum(dtype=np.float64))
+    return float(total / hidden.data.sum(dtype=float))
 
 
 def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
@@ -375,7 +374,7 @@ def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
     # NumPy sums a single column pairwise, several columns row by row: both are kept, so that the
     # sums have the bits of an array that is summed at once
     if n_topics == 1:
-        return np.asarray(topics(np.arange(n_features, dtype=np.int64)), np.float64).sum(axis=0)
+        return np.asarray(topics(np.arange(n_features, dtype=np.int64)), float).sum(axis=0)
     rows = np.zeros((_SUMMED + 1, n_topics))  # the first row is the sum so far
     for start in range(0, n_features, _SUMMED):
         words = np.arange(start, min(start + _SUMMED, n_features), dtype=np.int64)
@@ -388,7 +387,7 @@ def _sums_of_array(components: NDArray) -> NDArray[np.float64]:
     """Sum an array over words in double precision, in the order in which NumPy sums doubles."""
     if abs(components.strides[0]) < abs(components.strides[1]):  # words are rows in memory
         return sums_of(topics=lambda words: components.T[words], shape=components.shape)
-    return np.array([np.asarray(topic, np.float64).sum() for topic in components])
+    return np.array([np.asarray(topic, float).sum() for topic in components])
 
 
 def _log_likelihood(
@@ -401,7 +400,7 @@ def _log_likelihood(
     # the loop raises for the first topic with such a sum
     for total in sums[~((sums > 0) & np.isfinite(sums))]:
         raise BadParameter("components_", "topics with positive and finite sums", total)
-    theta = np.asarray(theta, np.float64)
+    theta = np.asarray(theta, float)
     return special.log(word_probabilities(X, theta, topics, sums)) * X.data
 
 

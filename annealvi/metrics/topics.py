@@ -37,11 +37,11 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
     n = min(n, n_features)
     columns = np.empty((n_topics, n), dtype=np.intp)
     if relevance != 1:
-        common = (1 - relevance) * special.log(topics.sum(axis=0, dtype=np.float64))
+        common = (1 - relevance) * special.log(topics.sum(axis=0, dtype=float))
         common[~np.isfinite(common)] = 0.0  # of words that no topic contains
     for topic, row in zip(columns, topics, strict=True):
         if relevance != 1:  # the relevance, except for a constant of the row
-            row = special.log(row.astype(np.float64)) - common
+            row = special.log(row.astype(float)) - common
         # only the n largest numbers are sorted, because the vocabulary is large and n is small
         threshold = np.partition(row, n_features - n)[n_features - n]
         candidates = np.flatnonzero(row >= threshold)
@@ -117,7 +117,7 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
     if weights.min() < 0:
         raise BadParameter(name, "an array of non-negative numbers", weights.min())
     with np.errstate(over="ignore"):  # the next lines raise an error for infinite sums
-        sums = weights.sum(axis=1, dtype=np.float64)
+        sums = weights.sum(axis=1, dtype=float)
     for topic in np.flatnonzero(~((sums > 0) & np.isfinite(sums))):
         raise BadParameter(
             f"{name}[{topic}]",
@@ -511,7 +511,7 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     product = np.zeros((len(a), len(b)))
     squares = [np.zeros(len(rows)) for rows in (a, b)]
     # rows are divided by their largest element so that squares do not overflow
-    peaks = [rows.max(axis=1, keepdims=True).astype(np.float64) for rows in (a, b)]
+    peaks = [rows.max(axis=1, keepdims=True).astype(float) for rows in (a, b)]
     # as many columns as fit into a block of memory, with 8 bytes for a number
     n_columns = max(1, _BLOCK_BYTES // (8 * (len(a) + len(b))))
     for columns in gen_batches(a.shape[1], n_columns):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from os import PathLike
+from threading import Event
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -112,7 +112,7 @@ class MixtureFit:
         number: int,
         model: Mixture,
         rng: RandomState,
-        halt: threading.Event,
+        halt: Event,
     ) -> None:
         """`number` counts the fits of a run from 0; a set `halt` ends the fit at its next step."""
         self.plan = plan
@@ -185,7 +185,7 @@ class MixtureFit:
                 n_samples=state.model.n_samples,
                 n_passes=max_iter,
                 on_step=self._on_step,
-                position=Position(n_passes=self.n_steps),
+                position_in_fit=Position(n_passes=self.n_steps),
             )
         except StopIteration:
             pass  # the fit has converged
@@ -328,12 +328,12 @@ class TemperedMixture(Fitted):
             self._fit_under_way(X, y) as callbacks,
         ):
             # a copy, because callbacks may set the parameters of `self`
-            estimator = shallow(self)
-            X, settings, temperature, draw = self._prepare(X, estimator)
+            mixture = shallow(self)
+            X, settings, temperature, draw = self._prepare(X, mixture)
             n_runs = int(self.n_init)
             threads = n_threads(getattr(self, "n_jobs", 1))  # not all mixtures have `n_jobs`
             # the fingerprint is compared with that of the file from which a fit is resumed
-            runs: Runs[MixtureFit] = Runs(Fingerprint(estimator, X), self.random_state, resume)
+            runs: Runs[MixtureFit] = Runs(Fingerprint(mixture, X), self.random_state, resume)
             # random numbers are drawn after the start only to perturb components
             perturbs = temperature.perturbs and self.Model.perturbs
             # callbacks see one run at a time, and a resumed run or a perturbation needs the
@@ -343,9 +343,9 @@ class TemperedMixture(Fitted):
 
             def show(state: MixtureState) -> None:
                 """Set the user's estimator to a copy of the state."""
-                self._show(estimator, _state=copy.copy(state))
+                self._show(mixture, _state=copy.copy(state))
 
-            plan = MixturePlan(X, temperature, estimator, callbacks, show)
+            plan = MixturePlan(X, temperature, mixture, callbacks, show)
             # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
             drawn_starts = [draw(runs.generator) for _ in range(n_drawn)]
@@ -353,7 +353,7 @@ class TemperedMixture(Fitted):
             def begin(number: int) -> MixtureFit:
                 """Make the fit with this number, at its starting point."""
                 start = drawn_starts[number] if drawn_starts else draw(runs.generator)
-                model = self.Model(int(estimator.n_components), X.shape[1], **settings)
+                model = self.Model(int(mixture.n_components), X.shape[1], **settings)
                 model.n_threads = threads if n_workers == 1 else 1
                 model.start(X, **start)
                 return MixtureFit(

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
@@ -231,7 +232,7 @@ class TemperedFMM(
     init: str | ArrayLike = "random"
     n_init: int = 1
     covariance: Literal["diag", "full"] = "diag"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     n_jobs: int | None = None
     verbose: int = 0
     callback: Callable | Sequence[Callable] | None = None
@@ -289,7 +290,7 @@ class TemperedFMM(
             data = gemm.product(X, components).astype(X.dtype)
             if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
                 largest = np.finfo(X.dtype).max
-                data = np.clip(X.astype(np.float64) @ components, -largest, largest)
+                data = np.clip(X.astype(float) @ components, -largest, largest)
                 data = data.astype(X.dtype)
         return data
 
@@ -373,7 +374,7 @@ class TemperedFMM(
         """
         model, rng = self._sampler(n_samples)
         shape = (int(n_samples), model.n_components)
-        Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
+        Z = (rng.random_sample(shape) < model.prior_probability).astype(float)
         noise = rng.standard_normal((int(n_samples), model.n_features))
         return gemm.product(Z, model.means) + np.sqrt(model.noise_variance) * noise, Z
 
@@ -418,7 +419,7 @@ class TemperedFMM(
         mean_square = sum_of_squares / X.size
         smallest = float(np.finfo(X.dtype).tiny)
         largest = float(np.finfo(X.dtype).max)
-        variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+        variance = mean_square - float(np.mean(X, dtype=float)) ** 2
         variances = {}
         for name, default in (
             ("component_variance", mean_square),
@@ -551,7 +552,7 @@ def _draw(
 
 
 def _with_sampled_directions(
-    drawn: NDArray[np.float64], X: NDArray, length: float, rng: np.random.RandomState
+    drawn: NDArray[np.float64], X: NDArray, length: float, rng: RandomState
 ) -> NDArray[np.float64]:
     """Vectors of a given length in the directions of rows of X, chosen by D^2 sampling.
 
@@ -562,7 +563,7 @@ def _with_sampled_directions(
     n_candidates = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
     if len(X) > n_candidates:
         X = X[rng.choice(len(X), n_candidates, replace=False)]
-    sampled = X[sampled_rows(X, len(drawn), rng)].astype(np.float64)
+    sampled = X[sampled_rows(X, len(drawn), rng)].astype(float)
     norms = np.sqrt(np.sum(sampled**2, axis=1))
     first_of_equal_rows = np.unique(sampled, axis=0, return_index=True)[1]
     usable_rows = first_of_equal_rows[norms[first_of_equal_rows] > 0]

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
@@ -247,7 +248,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     degrees_of_freedom_prior: float | None = None
     covariance_prior: float | ArrayLike | None = None
     temperature: float | str | Temperature = "annealed"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     verbose: int = 0
     callback: Callable | Sequence[Callable] | None = None
 
@@ -317,7 +318,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             mean_prior=mean_prior,
             kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
             nu=float(D if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior),
-            beta=np.broadcast_to(beta, D).astype(np.float64),
+            beta=np.broadcast_to(beta, D).astype(float),
             known_weights=weights,
             known_covariances=covariances,
             covariance_type=self.covariance_type,

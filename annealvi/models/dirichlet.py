@@ -36,8 +36,8 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
     The difference of the logarithms of two large Gamma functions would lose digits.  If a is
     large, their Stirling series are therefore subtracted term by term.
     """
-    a = np.asarray(a, dtype=np.float64)
-    x = np.asarray(x, dtype=np.float64)
+    a = np.asarray(a, dtype=float)
+    x = np.asarray(x, dtype=float)
     # both formulas are computed for all a; clipping avoids errors where a result is not used
     large_a = np.maximum(a, STIRLING)
     log_ratio_if_large = (large_a - 0.5) * special.log1p(x / large_a) + x * (
@@ -72,14 +72,14 @@ def divergence_terms(x: NDArray, prior: Any, psi_sums: NDArray[np.float64]) -> N
     a is `prior`, s the sum of x over a row, and `psi_sums` psi(s) of each row.  Terms that depend
     only on a or s are left out.
     """
-    x = x.astype(np.float64)
+    x = x.astype(float)
     return (prior - x) * (special.digamma(x) - psi_sums) + special.lgamma(x)
 
 
 def negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:
     """-KL(Dir(gamma_d) || Dir(prior)) of each row."""
     sums_of_terms = np.empty(len(gamma))
-    sums = gamma.sum(axis=1, dtype=np.float64)
+    sums = gamma.sum(axis=1, dtype=float)
     psi_sums = special.digamma(sums)[:, None]
     # in blocks of rows whose terms stay in the cache
     for rows in gen_batches(len(gamma), max(1, BLOCK // len(prior))):

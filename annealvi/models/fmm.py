@@ -79,17 +79,17 @@ class Factors(NamedTuple):
     """The statistics of the data at the nu of a local step, not multiplied by b."""
 
     #: The matrix A = nu^T X, of shape (K, D).
-    data: NDArray[np.float64]
+    data: NDArray
     #: The matrix R = sum_n E[z_n z_n^T].
-    pairs: NDArray[np.float64]
+    pairs: NDArray
 
 
-def factors_at(pi: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
+def factors_at(pi: NDArray, X: NDArray) -> tuple[Factors, float]:
     """The statistics of data and the entropy of q(z) at nu = pi, without matrix products."""
     n_samples = X.shape[0]
     pairs = n_samples * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
     entropy = n_samples * float(np.sum(special.entr(pi) + special.entr(1 - pi)))
-    return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs), entropy
+    return Factors(np.outer(pi, X.sum(axis=0, dtype=float)), pairs), entropy
 
 
 def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
@@ -113,7 +113,7 @@ def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
             out=product,
         )
     # the diagonal must be E[z^2] = nu, but that of nu^T nu is nu^2
-    np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
+    np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=float))
     entropy = np.zeros(nu.shape[1])
     kernels.entropy(nu, n_threads=n_threads, out=entropy)
     return Factors(data, pairs), float(np.sum(entropy[:n]))  # without the padding
@@ -162,20 +162,20 @@ class FMM(Mixture):
 
     def __post_init__(self) -> None:
         """Give each component its probability, and make `dtype` a NumPy dtype."""
-        probability = np.asarray(self.prior_probability, dtype=np.float64)
+        probability = np.asarray(self.prior_probability, dtype=float)
         self.prior_probability = np.broadcast_to(probability, (self.n_components,)).copy()
         self.dtype = np.dtype(self.dtype)
 
     def start(self, X: NDArray, means: ArrayLike) -> None:
         """Begin training on X, with nu = pi and with q(mu) concentrated at the given means."""
-        self.means = np.array(means, dtype=np.float64)
+        self.means = np.array(means, dtype=float)
         # q(mu) is a point at first
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
-        blocks_of_rows = (X[rows].astype(np.float64) for rows in gen_batches(len(X), ROWS))
+        blocks_of_rows = (X[rows].astype(float) for rows in gen_batches(len(X), ROWS))
         self.square = float(sum(np.sum(block**2) for block in blocks_of_rows))
         mean_square = self.square / X.size
-        variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
+        variance = mean_square - float(np.mean(X, dtype=float)) ** 2
         rounding_variance = RESOLUTION[self.dtype] * mean_square
         # below least_noise, a learned noise variance would only describe rounding errors
         self.least_noise = max(
@@ -290,7 +290,7 @@ class FMM(Mixture):
         """The probabilities nu of the training data, of shape (K, N padded)."""
         return self.nu
 
-    def prior_logit(self) -> NDArray[np.float64]:
+    def prior_logit(self) -> NDArray:
         """The logit of pi of each component."""
         return special.log(self.prior_probability) - special.log1p(-self.prior_probability)
 
@@ -311,9 +311,9 @@ class FMM(Mixture):
         n_numbers = self.n_samples * self.n_features
         return -0.5 * n_numbers * math.log(2 * math.pi * self.noise_variance)
 
-    def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_partition(self, inverse: NDArray) -> NDArray:
         r"""Compute log C(T) exactly, as (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
-        b = np.asarray(inverse, dtype=np.float64)[..., None]
+        b = np.asarray(inverse, dtype=float)[..., None]
         pi = self.prior_probability
         log_sums = np.logaddexp(b * special.log(pi), b * special.log1p(-pi)).sum(axis=-1)
         return self.n_samples * (log_sums - 0.5 * self.n_features * special.log(b[..., 0]))
@@ -344,7 +344,7 @@ class FMM(Mixture):
         nu, _ = self._converged(X)
         return np.ascontiguousarray(nu[:, : X.shape[0]].T)
 
-    def sample_bound(self, X: NDArray) -> NDArray[np.float64]:
+    def sample_bound(self, X: NDArray) -> NDArray:
         """Each datum's part of the ELBO at T = 1, without the KL of the components."""
         nu, projection = self._converged(X)
         coupling, offset, scale = self._field()
@@ -359,7 +359,7 @@ class FMM(Mixture):
             out=energy,
         )
         kernels.entropy(nu, n_threads=self.n_threads, out=entropy)
-        square = np.sum(X.astype(np.float64) ** 2, axis=1)
+        square = np.sum(X.astype(float) ** 2, axis=1)
         constant = np.sum(special.log1p(-self.prior_probability))
         constant -= 0.5 * self.n_features * math.log(2 * math.pi * self.noise_variance)
         bound = energy + entropy
@@ -377,8 +377,8 @@ class FMM(Mixture):
         observed_model = shallow(self)
         observed_model.means = self.means[:, observed]
         observed_model.n_features = int(np.count_nonzero(observed))
-        nu = observed_model.infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
-        X_hidden = X[:, ~observed].astype(np.float64)
+        nu = observed_model.infer(np.ascontiguousarray(X[:, observed])).astype(float)
+        X_hidden = X[:, ~observed].astype(float)
         means = self.means[:, ~observed]
         n_hidden = X_hidden.shape[1]
         square = np.sum(X_hidden**2, axis=1)
@@ -386,7 +386,7 @@ class FMM(Mixture):
         gram = gemm.product(means, means.T)
         scores = np.empty((n_draws, len(X_hidden)))
         for score in scores:  # each `score` is a row of `scores`, filled in place
-            z = (rng.random_sample(nu.shape) < nu).astype(np.float64)
+            z = (rng.random_sample(nu.shape) < nu).astype(float)
             component_variance = np.sum(gemm.product(z, self.covariance_matrix) * z, axis=1)
             variance = self.noise_variance + component_variance
             # ||x - z M||^2
@@ -415,7 +415,7 @@ class FMM(Mixture):
             out=out,
         )
 
-    def _gram(self) -> NDArray[np.float64]:
+    def _gram(self) -> NDArray:
         """G = E[mu mu^T]."""
         gram = gemm.product(self.means, self.means.T)
         return gram + self.n_features * self.covariance_matrix

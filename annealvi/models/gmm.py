@@ -249,13 +249,13 @@ class GMM(Mixture):
     ) -> None:
         """Begin training on X from given means or responsibilities."""
         self.n_samples = X.shape[0]
-        self.offset = X.mean(axis=0, dtype=np.float64)
+        self.offset = X.mean(axis=0, dtype=float)
         self.prior = self._prior()
         self.least_beta = self.beta
         if responsibilities is not None:
             self.posterior = self.prior + collect(self._centred(X), responsibilities)
             return
-        centred_means = np.asarray(means, dtype=np.float64) - self.offset
+        centred_means = np.asarray(means, dtype=float) - self.offset
         # as if each component had the same number of data, with the variance of all data
         samples_per_component = np.full(self.n_components, self.n_samples / self.n_components)
         kappa = self.prior.kappa + samples_per_component
@@ -270,7 +270,7 @@ class GMM(Mixture):
             square=square,
         )
 
-    def perturb(self, rng: np.random.RandomState) -> None:
+    def perturb(self, rng: RandomState) -> None:
         """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
         # the zeros put all components in one group if nothing is known
@@ -397,7 +397,7 @@ class GMM(Mixture):
         s_d is the geometric mean of sigma_kd over components.  If weights are learned, the
         power (sum_k w_k^b c_k)^N is replaced by its expectation under their Dirichlet prior.
         """
-        b = np.asarray(inverse, dtype=np.float64)
+        b = np.asarray(inverse, dtype=float)
         log_c = log_distortions(self.known_covariances, b)
         # log C is computed once as long as the quantities in `key` stay the same
         key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
@@ -436,7 +436,7 @@ class GMM(Mixture):
 
     def local_log_partition(self, parameters: NDArray, inverse: NDArray) -> NDArray:
         """The log integral of one datum's tempered likelihood; `parameters` is log w."""
-        b = np.asarray(inverse, dtype=np.float64)
+        b = np.asarray(inverse, dtype=float)
         logs = b[:, None] * parameters + log_distortions(self.known_covariances, b)
         log_sums = special.log_sum_exp(logs, axis=1)
         return log_sums - 0.5 * self.n_features * special.log(b)
@@ -524,7 +524,7 @@ class GMM(Mixture):
 
     def _centred(self, X: NDArray) -> NDArray:
         """Subtract the mean of the training data."""
-        return np.asarray(X, dtype=np.float64) - self.offset
+        return np.asarray(X, dtype=float) - self.offset
 
     def _log_joint(self, X: NDArray) -> NDArray:
         """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""

@@ -22,7 +22,7 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
     For each index, a few rows are drawn with probability proportional to the squared distance to
     the nearest row kept so far.  The one that lowers the sum of these distances most is kept.
     """
-    X = X - X.mean(axis=0, dtype=np.float64)  # so that differences of squares lose no digits
+    X = X - X.mean(axis=0, dtype=float)  # so that differences of squares lose no digits
     n_samples = len(X)
     squares = np.sum(X**2, axis=1)
     chosen = np.empty(n_rows, dtype=np.intp)

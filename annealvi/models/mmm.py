@@ -215,7 +215,7 @@ class MMM(Mixture):
         """Compute log C(T) at the present w and beta, a sum over all sequences of words."""
         lengths, length_counts = self.lengths
         log_partitions = []
-        for b in np.asarray(inverse, dtype=np.float64):
+        for b in np.asarray(inverse, dtype=float):
             log_sums = special.log(special.exp(b * self.log_words).sum(axis=0))
             log_c_of_length = special.log_sum_exp(
                 b * self.log_weights + np.outer(lengths, log_sums), axis=1

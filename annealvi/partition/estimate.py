@@ -20,6 +20,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
@@ -119,7 +120,7 @@ class PlateOfData:
                 f"each of {len(inverse)} temperatures. Got shape {values.shape} and dtype "
                 f"{values.dtype} instead."
             )
-        return values.astype(np.float64, copy=False)
+        return values.astype(float, copy=False)
 
     def _draw(self, inverse: NDArray, draws: Draws) -> NDArray:
         """log C of one datum at each b, for each draw of the global parameters."""
@@ -202,7 +203,7 @@ class PowerGrid:
 
     def __init__(self, inverses: ArrayLike) -> None:
         """Divide `inverses` into panels (short, evenly spaced grids), or cover it by panels."""
-        b = np.array(inverses, dtype=np.float64)
+        b = np.array(inverses, dtype=float)
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
         even_grid = b[0] + step * np.arange(len(b), dtype=np.int64)
@@ -258,7 +259,7 @@ class PowerGrid:
         n_panels = len(panel_floors)
         self._panel_size = size + _ORDER
         # as floats, because the numbers may be too large for int64
-        step_numbers = np.array(step_numbers_of_floors, dtype=np.float64)
+        step_numbers = np.array(step_numbers_of_floors, dtype=float)
         self._panel_steps = np.array(panel_floors) / step_numbers
         # a panel begins below its floor, so that points on both sides can be used
         self._panel_starts = (step_numbers - margin + 1) * self._panel_steps
@@ -405,7 +406,7 @@ def log_partition(
     n_samples: int = 100,
     n_theta: int = 100,
     data: Any = None,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: int | RandomState | None = None,
     n_jobs: int | None = None,
     callback: Callable[[int, int], Any] | None = None,
 ) -> LogPartition:
@@ -538,7 +539,7 @@ def log_partition(
     elif method == "posterior":
         values = source.posterior_log_partition(temperatures, data)
         values = np.asarray(values) - np.asarray(values)[..., :1]
-    values = np.asarray(values, dtype=np.float64)
+    values = np.asarray(values, dtype=float)
     if values.shape != b.shape or not np.all(np.isfinite(values)):
         raise ValueError(
             f"With method={method!r}, {model_name} must compute one finite number for each of "

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -218,7 +217,7 @@ class LogPartition:
         possible_names = set(cls.__dataclass_fields__) - {"made_for"}
         if not {"temperatures", "values"} <= set(fields) <= possible_names:
             raise ValueError(
-                f"The file {os.fspath(path)!r} does not contain any LogPartition: it contains the "
+                f"The file {fspath(path)!r} does not contain any LogPartition: it contains the "
                 f"arrays {sorted(fields)}."
             )
         return cls(**fields, made_for=made_for)

@@ -256,7 +256,7 @@ def plot_fit(summary: Any) -> Any:
         raise ValueError(
             "'summary' must describe a model with the attribute `history_`. Got a model without it."
         )
-    values = {key: np.asarray(history.get(key, ()), dtype=np.float64) for key in MEASURES}
+    values = {key: np.asarray(history.get(key, ()), dtype=float) for key in MEASURES}
     drawn = {key: measured for key, measured in values.items() if np.isfinite(measured).any()}
     subplots = import_optional("plotly.subplots", "annealvi.plot.interactive")
     figure = subplots.make_subplots(
@@ -265,7 +265,7 @@ def plot_fit(summary: Any) -> Any:
     for row, (key, measured) in enumerate(drawn.items(), start=1):
         taken = np.isfinite(measured)
         line = _go().Scatter(
-            x=np.asarray(history["pass"], dtype=np.float64)[taken],
+            x=np.asarray(history["pass"], dtype=float)[taken],
             y=measured[taken],
             name=MEASURES[key],
             mode="lines+markers",

@@ -117,7 +117,7 @@ def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
 
 def by_size(summary: Any) -> list[int]:
     """Return the numbers of all topics, the largest topic first."""
-    return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
+    return np.argsort(-summary.topic_shares, kind="stable").tolist()
 
 
 def choose_topics(summary: Any, topics: Any, n_largest: int) -> list[int]:
@@ -144,7 +144,7 @@ def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> li
             Bars(
                 name=names[topic],
                 words=[shorten(word, width=30) for word in table["word"]],
-                probabilities=table["probability"].to_numpy(np.float64),
+                probabilities=table["probability"].to_numpy(float),
             )
         )
     return bars_of_topics
@@ -153,14 +153,14 @@ def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> li
 def places(summary: Any, documents: bool = False) -> Places:
     """Compute places of topics in the plane, where similar topics are close to each other."""
     table = check_summary(summary).map()
-    x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
+    x, y, shares = (table[name].to_numpy(float) for name in ("x", "y", "share"))
     names = [shorten(label, width=30) for label in summary.labels]
     # of documents, if they are drawn
     points = np.zeros((0, 2))
     nearest = np.zeros(0, dtype=np.intp)
     if documents:
         document_map = summary.map(documents=True)
-        points = document_map[["x", "y"]].to_numpy(np.float64)
+        points = document_map[["x", "y"]].to_numpy(float)
         nearest = document_map["topic"].to_numpy(np.intp)
     return Places(
         x=x,
@@ -221,7 +221,7 @@ def alike(summary: Any) -> Grid:
     order = np.arange(1)  # a single topic has no hierarchy
     if len(summary.topics) > 1:
         order = leaves_list(similarity.linkage).astype(np.intp)
-    distances = np.asarray(similarity.distances)[np.ix_(order, order)]
+    distances = similarity.distances[np.ix_(order, order)]
     return _topic_grid(distances, topic_names(summary), order, order)
 
 
@@ -261,7 +261,7 @@ def over_time(summary: Any, times: Any, freq: Any, topics: Any) -> Courses:
     few = drawn.n_documents < FEW_DOCUMENTS
     if few.all():
         return drawn
-    return drawn._replace(values=np.where(few[:, np.newaxis], np.nan, drawn.values))
+    return drawn._replace(values=np.where(few[:, None], np.nan, drawn.values))
 
 
 def _beginnings(index: Any) -> Any:
@@ -347,8 +347,8 @@ def _courses(summary: Any, table: Any, errors: Any, topics: Any, n_largest: int)
     columns = np.add(chosen, 1)  # the first column is n_documents
     return Courses(
         labels=list(table.index),
-        values=table.iloc[:, columns].to_numpy(np.float64),
-        margins=1.96 * errors.iloc[:, columns].to_numpy(np.float64),
+        values=table.iloc[:, columns].to_numpy(float),
+        margins=1.96 * errors.iloc[:, columns].to_numpy(float),
         n_documents=table.iloc[:, 0].to_numpy(np.intp),
         topics=chosen,
         names=[names[k] for k in chosen],
@@ -372,7 +372,7 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
     names = topic_names(summary)
     curves = []
     for topic in chosen:
-        probabilities = np.asarray(summary.topics[topic], dtype=np.float64)
+        probabilities = np.asarray(summary.topics[topic], dtype=float)
         order = np.argsort(-probabilities, kind="stable")[:n_words]  # columns, best first
         words = summary.feature_names[order].tolist()
         curves.append(Bars(names[topic], words, probabilities[order]))

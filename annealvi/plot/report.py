@@ -223,12 +223,12 @@ def records(
     words = candidates(summary, n_words)
     topic_map = summary.map()
     used = np.unique(np.concatenate(words))
-    distances = np.asarray(summary.similar().distances)
+    distances = summary.similar().distances
     weak = summary.trust["reason"]
     topics = []
     documents: dict[int, Any] = {}
     for k, label in enumerate(summary.labels):
-        numbers = summary.documents(k, n_documents).index.tolist() if n_documents else []
+        numbers = summary.documents(k, n_documents).attrs["positions"] if n_documents else []
         documents |= {number: document(summary, number) for number in numbers}
         near = [int(j) for j in np.argsort(distances[k], kind="stable") if j != k]
         topics.append(
@@ -243,12 +243,8 @@ def records(
             }
         )
     all_topics = range(len(topics))
-    courses = None
-    if times is not None:
-        courses = _shares(pictures.over_time(summary, times, freq, all_topics))
-    group_shares = None
-    if groups is not None:
-        group_shares = _shares(pictures.by_group(summary, groups, all_topics))
+    courses = None if times is None else pictures.over_time(summary, times, freq, all_topics)
+    by_group = None if groups is None else pictures.by_group(summary, groups, all_topics)
     numbers = readable_documents(summary) if n_documents else []
     read_words: dict[str, int] = {}
     for number in numbers:
@@ -269,8 +265,8 @@ def records(
         "order": pictures.by_size(summary),
         "map": {"x": _rounded(topic_map["x"]), "y": _rounded(topic_map["y"])},
         "documents": dict(sorted(documents.items())),
-        "courses": courses,
-        "groups": group_shares,
+        "courses": _shares(courses),
+        "groups": _shares(by_group),
         "reading": {
             "numbers": numbers,
             "words": [clean(word, 60) for word in read_words],
@@ -327,8 +323,10 @@ def words_of(document: Any, words: dict[str, int]) -> list[list[int]]:
     return np.column_stack([numbers, best, percent]).astype(int).tolist()
 
 
-def _shares(drawn: pictures.Courses) -> dict[str, Any]:
-    """Return the shares of all topics in periods or groups; None if there is no document."""
+def _shares(drawn: pictures.Courses | None) -> dict[str, Any] | None:
+    """Return the shares of all topics in periods or groups; None if there are none."""
+    if drawn is None:
+        return None
     return {
         "labels": [clean(label, 80) for label in drawn.labels],
         "nDocuments": drawn.n_documents.tolist(),

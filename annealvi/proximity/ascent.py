@@ -27,6 +27,7 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -203,7 +204,7 @@ class ProximityAscent(BaseEstimator):
     n_inner: int = 10
     noise: float = 0.1
     n_records: int = 100
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
 
     @checked
     def ascend(

@@ -15,6 +15,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from scipy.optimize import approx_fprime
 
@@ -53,7 +54,7 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floa
         raise ValueError(f"{what} must have shape {shape}. Got shape {array.shape}.")
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{what} must be finite. Got {array[~np.isfinite(array)].flat[0]}.")
-    return array.astype(np.float64, copy=False)
+    return array.astype(float, copy=False)
 
 
 def call_statistic(
@@ -126,7 +127,7 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
             got=prior,
         ) from None
     value, derivative = call_statistic(statistic, q, prior)
-    rng = np.random.RandomState(0)  # so that the random numbers of the ascent do not change
+    rng = RandomState(0)  # so that the random numbers of the ascent do not change
     name = name_of(statistic)
     shape = value.shape
     what = f"The gradient of the statistic {name}"

@@ -84,7 +84,7 @@ def entropy(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Floats, Floats]
 def kl(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Floats, Floats]:
     """Return KL(q || p) and its derivative."""
     # E_q[log p] = lambda logit pi + log (1 - pi)
-    c = np.asarray(prior_logit, dtype=np.float64)
+    c = np.asarray(prior_logit, dtype=float)
     value = np.logaddexp(0.0, c) - q.probability * c - q.entropy
     return np.maximum(value, 0.0), (q.logit - c) * q.variance
 

@@ -66,7 +66,7 @@ def properties_of(X: csr_matrix) -> PartitionProperties:
     """Compute the properties of a partition."""
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
-    n_words = float(X.data.sum(dtype=np.float64))
+    n_words = float(X.data.sum(dtype=float))
     return PartitionProperties(
         n_documents=X.shape[0],
         n_features=X.shape[1],

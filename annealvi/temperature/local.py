@@ -221,7 +221,7 @@ class LocalVariational(Learned):
             self._inverses = np.arange(1, size + 1, dtype=np.int64) / size
             self._log_prior = log_weights(self.prior, size)
             return
-        a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
+        a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=float)
         self._nodes, weights = beta_quadrature(a, c, size)
         if not np.all(weights > 0):
             raise BadParameter("prior", f"smaller numbers with grid={self.grid!r}", self.prior)

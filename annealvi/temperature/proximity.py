@@ -178,12 +178,12 @@ class Proximity(Temperature):
 
     def _centre(self) -> NDArray:
         """For each factor, the logit at which the statistic has its extreme value."""
-        logit = np.asarray(self._model.prior_logit(), dtype=np.float64)
+        logit = np.asarray(self._model.prior_logit(), dtype=float)
         return logit if self.statistic == "kl" else np.zeros_like(logit)
 
     def _statistic(self) -> NDArray:
         """KL of each factor from the centre; for centre 0, it is log 2 minus the entropy."""
-        nu = np.asarray(self._model.factors(), dtype=np.float64)
+        nu = np.asarray(self._model.factors(), dtype=float)
         centre = self._centre()[:, None]
         one_minus_nu = 1.0 - nu
         # the maximum is taken so that 0 log 0 is 0

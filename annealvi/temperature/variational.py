@@ -103,7 +103,7 @@ def geometric_grid(t_max: float, size: int) -> NDArray:
 
 def log_weights(prior: ArrayLike | None, size: int) -> NDArray:
     """The logarithm of a normalised prior over a grid.  None means a uniform prior."""
-    log_prior = special.log(np.ones(size) if prior is None else np.asarray(prior, dtype=np.float64))
+    log_prior = special.log(np.ones(size) if prior is None else np.asarray(prior, dtype=float))
     return log_prior - special.log_sum_exp(log_prior)
 
 
@@ -296,7 +296,7 @@ class Variational(Learned):
                 "temperatures that starts at 1 and increases",
                 got=self.grid,
             )
-        return grid.astype(np.float64)
+        return grid.astype(float)
 
     def _set_grid(self) -> None:
         """Set the grid of temperatures and the logarithm of its prior."""
@@ -367,7 +367,7 @@ class Variational(Learned):
         log_c = getattr(self.partition, "values", self.partition)
         self._model = model
         self._model_computes_log_c = not (has_values or is_per_batch)
-        self._log_c = np.asarray(log_c, dtype=np.float64) if has_values else None
+        self._log_c = np.asarray(log_c, dtype=float) if has_values else None
         self._log_c_unit = None
         if is_per_batch:
             # log C at the current q is computed with each batch; over the prior it is computed
@@ -447,7 +447,7 @@ class Variational(Learned):
             return self._log_c
         if not self._model_computes_log_c:
             return self._totals[2:]  # the averages after L and the number of units
-        log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
+        log_c = np.asarray(self._model.log_partition(self._inverses), dtype=float)
         if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
             raise ValueError(
                 f"'log_partition' of {type(self._model).__name__} must return one finite number "

@@ -202,8 +202,9 @@ def _gains(topics: Topics, documents: DescribedDocuments, candidates: NDArray) -
     ratio = 0.5 / np.maximum(p, TINY)
     # the document of each entry
     rows = np.repeat(np.arange(X.shape[0], dtype=np.intp), np.diff(X.indptr))
-    gains = []
-    for candidate in candidates / candidates.sum(axis=1, keepdims=True):
-        gains_of_entries = X.data * np.log(0.5 + ratio * candidate[X.indices])
-        gains.append(np.maximum(np.bincount(rows, gains_of_entries), 0.0).sum())
-    return np.array(gains)
+    # of the entries, for each candidate
+    gains = (
+        X.data * np.log(0.5 + ratio * candidate[X.indices])
+        for candidate in candidates / candidates.sum(axis=1, keepdims=True)
+    )
+    return np.array([np.maximum(np.bincount(rows, gain), 0.0).sum() for gain in gains])

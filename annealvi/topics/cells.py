@@ -106,7 +106,7 @@ def to_anndata(
     # the column of each gene of `adata` in the model, or -1 if the model does not have the gene
     columns = np.array([column_of.get(name, -1) for name in unique(adata.var_names)], dtype=np.intp)
     score = scores(topics.components)
-    is_member = score > np.array([otsu(row) for row in score])[:, np.newaxis]
+    is_member = score > np.array([otsu(row) for row in score])[:, None]
     adata.obsm["X_topics"] = np.array(documents.shares)
     for name, values in (("topics", topics.components), ("in_topics", is_member)):
         # a row for each gene of `adata`, 0 (or False) for genes that the model does not have

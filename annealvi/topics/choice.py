@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -11,6 +10,7 @@ from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -355,8 +355,8 @@ def estimate(lda: TemperedLDA, X: csr_matrix, sizes: list[int], n_runs: int) -> 
         for passes in (1, 3):
             fit = unwatched(lda, n_components=k, max_iter=passes, n_init=1, temperature=1)
             begin = time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with catch_warnings():
+                simplefilter("ignore", ConvergenceWarning)
                 fit.fit(sample)
             spent.append(time.process_time() - begin)
         # the difference is the time of two passes, without the time that each fit needs to start
@@ -471,7 +471,7 @@ def _without_topics(train: csr_matrix, test: csr_matrix, seed: int) -> float:
             "documents of at least two words, because some documents are held out",
             "held-out documents of at most one word",
         )
-    return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
+    return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=float))
 
 
 # ---------------------------------------------------------------- recommendations

@@ -133,7 +133,7 @@ def _splits(
             continue
         near = near[np.argsort(-cosines[k, near], kind="stable")]
         # of the nearest topic, of the two nearest, and so on
-        mixtures = np.cumsum(others[near] * sizes[near, np.newaxis], axis=0)
+        mixtures = np.cumsum(others[near] * sizes[near, None], axis=0)
         mixture_cosines = cosine_similarity(mixtures, [topic]).ravel()
         last = int(mixture_cosines.argmax())  # the number of the last topic in the best mixture
         if last and mixture_cosines[last] >= LEAST_SIMILARITY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from operator import sub
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,8 +55,7 @@ class _Sums(NamedTuple):
 
     def without(self, group: _Sums) -> _Sums:
         """Return the sums over the documents that are not in the group."""
-        sums: Any = zip(self, group, strict=True)
-        differences = (total - of_group for total, of_group in sums)
+        differences = map(sub, self, group)
         # a rounding error may be negative
         return _Sums._make(np.maximum(difference, 0.0) for difference in differences)
 

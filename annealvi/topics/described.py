@@ -76,5 +76,5 @@ class DescribedDocuments:
 
 def assigned_shares(documents: DescribedDocuments) -> NDArray:
     """Return the share of each document's topic in the document."""
-    topics = documents.document_topics[:, np.newaxis]
+    topics = documents.document_topics[:, None]
     return np.take_along_axis(documents.shares, topics, axis=1)[:, 0]

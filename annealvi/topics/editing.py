@@ -184,7 +184,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
     loss in held-out likelihood.
     """
     lda = lda_of(model)
-    components = np.asarray(lda.components_, np.float64)
+    components = np.asarray(lda.components_, float)
     is_number = isinstance(n_topics, Integral) and not isinstance(n_topics, bool)
     if not is_number or not 1 <= n_topics <= len(components):
         raise BadParameter(
@@ -204,7 +204,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
                 "documents that contain words",
                 f"{counts.shape[0]} documents without words",
             )
-    counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
+    counts = components * (sizes / components.sum(axis=1))[:, None]
     return with_groups(model, lda, groups_of(counts, int(n_topics)))
 
 
@@ -277,7 +277,7 @@ def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -
     """Return a new model with one topic for each group, merged from the topics of the group."""
     components = np.asarray(lda.components_)
     # the prior of words may be a number, a row for all topics, or a row for each topic
-    eta = np.asarray(lda.topic_word_prior_, np.float64)
+    eta = np.asarray(lda.topic_word_prior_, float)
     eta_rows = np.broadcast_to(eta, components.shape)
     # the prior of each word in a merged topic is the largest among its topics
     priors = np.array([eta_rows[list(group)].max(axis=0) for group in groups])
@@ -290,7 +290,7 @@ def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -
     if eta.ndim == 2:
         eta = priors
     # sums over the topics of a group, scaled so that their total does not change
-    alphas = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(components))
+    alphas = np.broadcast_to(np.asarray(lda.doc_topic_prior_, float), len(components))
     sums = np.array([alphas[list(group)].sum() for group in groups])
     alpha = sums * (alphas.sum() / sums.sum())
     edited = _clone(lda).set_params(n_components=len(groups))

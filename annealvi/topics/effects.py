@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import product
 from numbers import Real
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,13 +57,13 @@ class Design(NamedTuple):
         """Return the matrix of the same terms for other values of the covariates."""
         # without a formula, the covariates are the columns of the matrix
         if self.spec is None:
-            return data.to_numpy(np.float64)
+            return data.to_numpy(float)
         formulaic = import_optional("formulaic", "A formula")
         try:
-            with warnings.catch_warnings():
+            with catch_warnings():
                 # an unknown level is an error: it would be treated as the first level
-                warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
-                return self.spec.get_model_matrix(data).to_numpy(np.float64)
+                simplefilter("error", formulaic.errors.DataMismatchWarning)
+                return self.spec.get_model_matrix(data).to_numpy(float)
         except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
             raise BadParameter(
                 "at", "values that the covariates have in the data", str(error)
@@ -166,7 +166,7 @@ class Effects:
             If a covariate or a value does not exist.
         """
         difference = self._mean_row(first, "first") - self._mean_row(second, "second")
-        return self._frame(difference[np.newaxis], columns={})
+        return self._frame(difference[None], columns={})
 
     @checked
     def shares(self, at: str | Mapping[str, Any]) -> Any:
@@ -226,7 +226,7 @@ class Effects:
             # only values in the data, because a value between them is not a level of C(year)
             points = np.linspace(levels[0], levels[-1], POINTS)
             # the number of the level that is nearest to each point
-            nearest = np.abs(np.array(levels)[:, np.newaxis] - points).argmin(axis=0)
+            nearest = np.abs(np.array(levels)[:, None] - points).argmin(axis=0)
             return [levels[number] for number in np.unique(nearest)]
         return levels
 
@@ -276,7 +276,7 @@ class Effects:
         with np.errstate(divide="ignore", invalid="ignore"):
             # Satterthwaite's formula generalises Rubin's degrees of freedom to more sources
             divisor = sum(
-                variance**2 / source.freedom[:, np.newaxis]
+                variance**2 / source.freedom[:, None]
                 for variance, source in zip(variances, self._errors, strict=True)
             )
             freedom = total**2 / divisor
@@ -320,7 +320,7 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
     if values.ndim != 2 or values.dtype.kind not in "biuf":  # truth values, ints or floats
         raise BadParameter("formula", _FORMULA, formula)
     names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
-    frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])
+    frame = pandas.DataFrame(values.astype(float), columns=[str(name) for name in names])
     frame = _of_documents(frame, known, "formula")
     # NaN is a missing value
     frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
@@ -400,7 +400,7 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     matrix = read(frame)
     kept = matrix.index.to_numpy()  # the numbers of the documents in the regression
     return Design(
-        matrix=matrix.to_numpy(np.float64),
+        matrix=matrix.to_numpy(float),
         terms=list(matrix.columns),
         kept=kept,
         data=frame.loc[kept],
@@ -426,7 +426,7 @@ def plain_column(column: Any, pandas: Any) -> Any:
         # a column of objects that are all numbers
         kinds = Real | Decimal
         if len(known) and all(isinstance(v, kinds) and not isinstance(v, bool) for v in known):
-            return column.astype(np.float64)
+            return column.astype(float)
     return column
 
 
@@ -498,7 +498,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
 def _is_constant(column: Any) -> bool:
     """Whether all values are equal; numbers may differ by rounding errors."""
     if column.dtype.kind in "iuf":
-        values = column.to_numpy(np.float64)
+        values = column.to_numpy(float)
         rounding = 8 * np.finfo(np.float64).eps * np.abs(values).max()
         return np.isfinite(values).all() and bool(np.ptp(values) <= rounding)
     return column.nunique() == 1
@@ -590,12 +590,10 @@ def _pooled(
         residuals = shares - matrix @ estimate
         if membership is None:
             variances = (residuals**2).sum(axis=0) / freedom
-            covariance = variances[:, np.newaxis, np.newaxis] * bread
+            covariance = variances[:, None, None] * bread
         else:
             # of each term's column times the residuals, in each cluster: (n_terms, n_clusters, K)
-            sums = np.stack(
-                [membership @ (residuals * column[:, np.newaxis]) for column in matrix.T]
-            )
+            sums = np.stack([membership @ (residuals * column[:, None]) for column in matrix.T])
             meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
             covariance = bread @ meat @ bread
         # not 0, so that no interval of shares that are the same in all documents divides by 0
@@ -670,7 +668,7 @@ def estimate_effects(
             "an array of shape (n_documents, n_topics) or (n_draws, n_documents, n_topics)",
             draws.shape if draws.size else shares,
         )
-    draws = draws.astype(np.float64).reshape(-1, *draws.shape[-2:])  # one draw has a first axis too
+    draws = draws.astype(float).reshape(-1, *draws.shape[-2:])  # one draw has a first axis too
     if not np.isfinite(draws).all():
         raise BadParameter("shares", "finite numbers", "NaN or infinity")
     _, n_documents, n_topics = draws.shape
@@ -705,7 +703,7 @@ def of_documents(
     cluster_numbers = _clusters(clusters, len(documents.lengths), index, design)
     kept = design.kept
     # the parameters of the Dirichlet posterior of each document's shares
-    gamma = documents.shares[kept] * documents.concentration[kept, np.newaxis]
+    gamma = documents.shares[kept] * documents.concentration[kept, None]
     rng = check_random_state(random_state)
 
     def draw() -> NDArray:

@@ -54,7 +54,7 @@ def next_block(
     candidates = dict(candidates)
     for word, n in unknown.items():
         # pop, so that the latest words come last, where `_bounded` keeps them
-        candidates[word] = candidates.pop(word, 0) + n
+        candidates[word] = candidates.pop(word, 0) + n  # 0 if it is new
     n_before = vocabulary.n_documents
     n_documents = n_before + len(texts)
     limits = limits_of(vectorizer.get_params(deep=False), n_documents)

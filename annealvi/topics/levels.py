@@ -16,7 +16,7 @@ def levels(topics: Topics, n_topics: Any) -> Any:
     """Group the topics at several levels; see `TopicSummary.levels`."""
     pandas = import_optional("pandas", "TopicSummary.levels")
     K = len(topics.sizes)
-    counts = topics.components * topics.sizes[:, np.newaxis]  # shares of all words
+    counts = topics.components * topics.sizes[:, None]  # shares of all words
     table = pandas.DataFrame(index=pandas.RangeIndex(K, name="topic"))
     for n in sorted(different_ints(n_topics, "n_topics", "numbers of topics", 1, K)):
         groups = groups_of(counts, n)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
@@ -11,8 +10,10 @@ from numbers import Integral, Real
 from operator import attrgetter
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import (
@@ -133,8 +134,8 @@ def _clusters_of(lda: TemperedLDA, X: csr_matrix) -> TemperedMultinomialMixture:
     """Fit a mixture with a cluster of documents for each topic, initialised with the topics."""
     K = number_of_topics(lda)
     mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
-    with warnings.catch_warnings():  # clusters without documents do not mean that topics are bad
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with catch_warnings():  # clusters without documents do not mean that topics are bad
+        simplefilter("ignore", ConvergenceWarning)
         mixture.fit(X)
     return mixture.set_params(init="merged")  # frees the array, which is as large as the clusters
 
@@ -275,7 +276,7 @@ class TopicModel(
     lda: TemperedLDA | None = None
     seed_words: Mapping[str, Iterable[str]] | None = None
     stop_words: str | list[str] | None = "english"
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | RandomState | None = None
     single_topic: bool = True
 
     def set_params(self, **params: Any) -> Self:
@@ -293,6 +294,7 @@ class TopicModel(
         """
         for name, kind in DEFAULTS.items():
             nested = any(key.startswith(f"{name}__") for key in params)
+            # its parameters can only be set if there is an object
             if nested and params.get(name, getattr(self, name)) is None:
                 params = {**params, name: kind()}
         with unchanged_on_error(self):
@@ -900,22 +902,31 @@ class TopicModel(
 
     @property
     def vocabulary_(self) -> Vocabulary:
+        """The words that are counted, and those that were excluded."""
         # words of a stream that do not occur in enough texts yet; None without a stream
-        left = vars(self).get("_candidates")
-        return self._vocabulary if left is None else growing.with_dropped(self._vocabulary, left)
+        candidates = vars(self).get("_candidates")
+        return (
+            self._vocabulary
+            if candidates is None
+            else growing.with_dropped(self._vocabulary, candidates)
+        )
 
     @property
     def vocabulary_note_(self) -> str:
+        """A text that reports which words are counted and which were excluded."""
         return self.vocabulary_.note()
 
     @property
     def _n_features_out(self) -> int:
+        """The number of columns of `transform`, for scikit-learn."""
         return number_of_topics(self.lda_)
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Whether the model is fitted; scikit-learn's `check_is_fitted` calls this method."""
         return "lda_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn must know: documents are texts, not a matrix."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -989,7 +1000,7 @@ class TopicModel(
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
         else:
             X = documents
-            vocabulary = Vocabulary(words, 0)
+            vocabulary = Vocabulary(words, n_documents=0)  # the user passed the words
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
         if vocabulary.very_short:
             warn_user(vocabulary.shortness())
@@ -1078,6 +1089,7 @@ def _with_documents(method: Callable) -> Callable:
 
     @wraps(method)
     def call(self: TopicModel, documents: Iterable[str], *args: Any, **options: Any) -> Any:
+        """Pass the documents by position."""
         return method(self, documents, *args, **options)
 
     return call

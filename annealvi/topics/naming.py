@@ -29,8 +29,10 @@ def prompt(summary: Any, n_words: int, n_documents: int) -> str:
     example = ", ".join(f'"{k}": "..."' for k in range(min(n_topics, 2)))
     lines = [_REQUEST.format(n=n_topics, documents=len(summary.shares), example=example)]
     for k in range(n_topics):
-        lines.append(f"Topic {k} ({summary.topic_shares[k]:.1%} of all words)")
-        lines.append("words: " + ", ".join(summary.words(k, n_words)))
+        lines += [
+            f"Topic {k} ({summary.topic_shares[k]:.1%} of all words)",
+            f"words: {', '.join(summary.words(k, n_words))}",
+        ]
         for _, row in summary.documents(k, n_documents).iterrows() if n_documents else ():
             # on one line each; the title or the text may be unknown
             texts = [" ".join(row[name].split()) for name in ("title", "text") if name in row]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import date
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ MIXTURE = "a mixture of multinomials (Nigam et al. 2000)"
 
 
 @checked
-def write_table(frame: Any, path: str | os.PathLike) -> None:
+def write_table(frame: Any, path: str | PathLike) -> None:
     """Write a table to a .csv file, or to a .tex file for the LaTeX package booktabs.
 
     Parameters
@@ -89,7 +90,7 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     if not isinstance(frame, pandas.DataFrame):
         raise BadParameter("frame", "a pandas DataFrame", type(frame))
     try:
-        name = os.fsdecode(path)
+        name = fsdecode(path)
     except TypeError:
         raise BadParameter("path", "a str or a path", path) from None
     if Path(name).suffix not in (".csv", ".tex"):
@@ -113,7 +114,7 @@ def _latex(frame: Any) -> str:
         column = frame.iloc[:, number]
         decimals = 2
         numeric = column.dtype.kind in "iufb"
-        if numeric and np.abs(column.dropna().to_numpy(np.float64)).max(initial=0) < 1:
+        if numeric and np.abs(column.dropna().to_numpy(float)).max(initial=0) < 1:
             decimals = 3
         values = column.astype(object).where(column.notna(), None)  # None for missing values
         cells = [_cell(value, decimals) for value in values]

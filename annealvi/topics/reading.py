@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import os
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def document(summary: Any, number: int) -> TopicDocument:
     )
 
 
-def write_mallet_state(summary: Any, path: str | os.PathLike, random_state: Any) -> None:
+def write_mallet_state(summary: Any, path: str | PathLike, random_state: Any) -> None:
     """Write a state of MALLET; see `TopicSummary.write_mallet_state`."""
     n_documents, n_topics = summary.shares.shape
     check_whole(summary.counts, "write_mallet_state")  # counts are integers
@@ -91,7 +91,7 @@ def write_mallet_state(summary: Any, path: str | os.PathLike, random_state: Any)
     names = ["_".join(word.split()) or "_" for word in summary.feature_names.tolist()]
     # the file is replaced only when the new one is complete
     with replacing(Path(path)) as partial:
-        opener = gzip.open if os.fspath(path).endswith(".gz") else open
+        opener = gzip.open if fspath(path).endswith(".gz") else open
         with opener(partial, "wt", encoding="utf-8", errors="replace", newline="\n") as file:
             file.write("#doc source pos typeindex type topic\n")
             file.write(f"#alpha : {alphas} \n#beta : {np.mean(eta):.17g}\n")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
@@ -142,8 +142,8 @@ def refit(
     if verbose and effective_n_jobs(n_jobs) == 1:
         print(f"With n_jobs=-1, up to {cpu_count()} of the {n} refits are made at the same time.")
     run = Parallel(n_jobs=n_jobs, prefer="threads", verbose=int(verbose))
-    with warnings.catch_warnings():  # the original fit has already warned if it was short
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with catch_warnings():  # the original fit has already warned if it was short
+        simplefilter("ignore", ConvergenceWarning)
         fits = run(delayed(_one)(lda, X, rows, seed) for rows, seed in samples)
     similarity, shares = zip(*fits, strict=True)
     return Refits(np.array(similarity), np.array(shares), topic_checksum(lda))

@@ -96,8 +96,8 @@ def seeded_prior(
             f"with 'seed_words' None, a float or an array of shape {shape[1:]} or {shape}",
             prior,
         )
-    seeded = np.array(np.broadcast_to(base, shape), dtype=np.float64)
-    counts = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
+    seeded = np.array(np.broadcast_to(base, shape), dtype=float)
+    counts = np.asarray(X.sum(axis=0), dtype=float).ravel()
     missing: list[str] = []
     for topic, (name, words) in enumerate(seed_words.items()):
         known = {columns[word] for word in words if word in columns}

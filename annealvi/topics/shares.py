@@ -217,12 +217,12 @@ def _shares(
     pandas = import_optional("pandas", "Shares of groups")
     if value not in ("share", "std_error"):
         raise BadParameter("value", "'share' or 'std_error'", value)
-    n = documents.lengths[:, np.newaxis]
+    n = documents.lengths[:, None]
     shares = documents.shares
 
     def summed(values: NDArray) -> NDArray:
         """Sum an array with a row for each document over the documents of each group."""
-        return np.asarray(sums(pandas.DataFrame(values)).to_numpy(np.float64))
+        return np.asarray(sums(pandas.DataFrame(values)).to_numpy(float))
 
     def framed(values: NDArray) -> Any:
         """Make the table, from values of shape (n_groups, K)."""
@@ -241,9 +241,9 @@ def _shares(
         # sum of n^2 (theta - mean)^2 in each group, multiplied out; not below 0 by rounding errors
         spread = summed((n * shares) ** 2) - 2 * means * summed(n**2 * shares)
         spread = np.maximum(spread + means**2 * summed(n**2), 0.0)
-        m = counts["n_documents"].to_numpy(np.float64)[:, np.newaxis]
+        m = counts["n_documents"].to_numpy(float)[:, None]
         # the variance of a share under the Dirichlet posterior of a document
-        noise = shares * (1 - shares) / (documents.concentration[:, np.newaxis] + 1)
+        noise = shares * (1 - shares) / (documents.concentration[:, None] + 1)
         variance = (m / (m - 1) * spread + 2 * summed(n**2 * noise)) / words**2
         variance[(m < 2)[:, 0]] = np.nan  # a single document has no spread
         refits = documents.refits
@@ -251,7 +251,7 @@ def _shares(
             means_of_refits = np.array([summed(n * shares) / words for shares in refits.shares])
             # each share in a group is treated alone, as a single number (P = 1) of `covariance_of`:
             # covariances between groups are not needed
-            is_match = np.broadcast_to(refits.found[:, np.newaxis], means_of_refits.shape)
+            is_match = np.broadcast_to(refits.found[:, None], means_of_refits.shape)
             n_refits = len(means_of_refits)
             between = covariance_of(
                 means_of_refits.reshape(n_refits, -1, 1), is_match.reshape(n_refits, -1)
@@ -266,11 +266,11 @@ def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
     An estimate is ignored where `is_valid`, of shape (n, K), is False.  If m estimates of a topic
     are left, their covariance is multiplied by 1 + 1 / m (Rubin's rules), or is NaN if m < 2.
     """
-    m = is_valid.sum(axis=0).astype(np.float64)  # of each topic
-    used = is_valid[:, :, np.newaxis]
+    m = is_valid.sum(axis=0).astype(float)  # of each topic
+    used = is_valid[:, :, None]
     with np.errstate(divide="ignore", invalid="ignore"):  # if m < 2
-        means = np.where(used, estimates, 0.0).sum(axis=0) / m[:, np.newaxis]
+        means = np.where(used, estimates, 0.0).sum(axis=0) / m[:, None]
         deviations = np.where(used, estimates - means, 0.0)
         sums = np.einsum("mkp,mkq->kpq", deviations, deviations)
         factor = np.where(m > 1, (1 + 1 / m) / (m - 1), np.nan)
-    return sums * factor[:, np.newaxis, np.newaxis]
+    return sums * factor[:, None, None]

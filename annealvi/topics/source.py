@@ -145,10 +145,10 @@ class Source:
                 self.count = vectorizer.transform
                 self.known_names = vectorizer.get_feature_names_out()
         check_topic_model(self.model, name, "components_", "transform")
-        weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
+        weights = np.asarray(topic_weights(self.model, "components_"), float)
         self._sums = weights.sum(axis=1)
         #: The probabilities of words in topics; functions of metrics use this name.
-        self.components_: NDArray = weights / self._sums[:, np.newaxis]
+        self.components_: NDArray = weights / self._sums[:, None]
         if self.known_names is None:
             self.known_names = getattr(self.model, "feature_names_in_", None)
 
@@ -272,7 +272,7 @@ class Source:
         shares = self.transform(documents.X)
         lengths = summed(documents.counts, axis=1, dtype=np.float64)
         # the prior of shares is a number, or one for each topic; not all other models have it
-        prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
+        prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), float)
         return DescribedDocuments(
             counts=documents.counts,
             shares=shares,
@@ -290,7 +290,7 @@ class Source:
         W.  The number of words of topic k in document d is then W_dk times the sum of row k of H.
         """
         n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
-        shares = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)
+        shares = transformed(self.model, X, (n_documents, len(self._sums))).astype(float)
         if shares.min(initial=0) < 0:
             raise BadParameter("transform", "a method that returns shares", shares.min())
         if np.abs(shares.sum(axis=1) - 1).max() > _TOLERANCE:

@@ -80,7 +80,7 @@ def _classical(distances: NDArray) -> NDArray:
     """Compute the two main dimensions of classical scaling, with the largest numbers positive."""
     # eigenvectors of the squared distances, centred in rows and columns
     squares = distances**2
-    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
     values, vectors = np.linalg.eigh(-0.5 * centred)
     positions = np.zeros((len(distances), 2))
     n_axes = min(2, len(distances))  # a single topic has one
@@ -88,7 +88,7 @@ def _classical(distances: NDArray) -> NDArray:
     lengths = np.sqrt(np.maximum(values[::-1][:n_axes], 0.0))
     positions[:, :n_axes] = vectors[:, ::-1][:, :n_axes] * lengths
     # the signs of eigenvectors are arbitrary
-    peaks = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[np.newaxis], axis=0)
+    peaks = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[None], axis=0)
     return np.where(peaks < 0, -positions, positions)
 
 
@@ -386,7 +386,7 @@ class TopicSummary(DescribedDocuments):
         """
         k = self.labels.number(topic)
         # as the only row of a matrix
-        (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[np.newaxis], int(n))
+        (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[None], int(n))
         # without words that the topic does not contain
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 
@@ -599,9 +599,9 @@ class TopicSummary(DescribedDocuments):
         -------
         pandas.DataFrame
             The index is that of the documents if they were a pandas Series or DataFrame, and
-            otherwise their positions.  The columns are the ``share`` of the topic,
-            ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
-            without words are excluded.
+            otherwise their positions, which are also in ``attrs["positions"]`` of the table.  The
+            columns are the ``share`` of the topic, ``tokens`` (the number of words) and, if known,
+            ``title`` and ``text``.  Documents without words are excluded.
         """
         k = self.labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)  # the numbers of documents with words
@@ -616,7 +616,9 @@ class TopicSummary(DescribedDocuments):
             if len(distinct) >= n:
                 break
         rows = np.array(list(distinct.values()), dtype=np.intp)
-        return self._rows(rows, share=self.shares[rows, k])
+        table = self._rows(rows, share=self.shares[rows, k])
+        table.attrs["positions"] = rows.tolist()
+        return table
 
     @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
     def outliers(self, n: int = 10, min_tokens: float | None = None) -> Any:

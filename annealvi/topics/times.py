@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import warnings
 from datetime import date, datetime
 from numbers import Real
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -43,8 +43,8 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
     ]
     # equal times are converted once, because the conversion of texts in different forms is slow
     numbers, distinct = pandas.factorize(pandas.Series(plain, dtype=object))
-    with warnings.catch_warnings():  # pandas warns about formats that it has to guess
-        warnings.simplefilter("ignore")
+    with catch_warnings():  # pandas warns about formats that it has to guess
+        simplefilter("ignore")
         column = pandas.Series(distinct, dtype=object)
         moments = pandas.to_datetime(column, format="mixed", errors="coerce", utc=True)
     moments = pandas.DatetimeIndex(moments)

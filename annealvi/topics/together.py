@@ -38,22 +38,29 @@ def together(
         return np.arctanh(np.clip(correlations, -_LARGEST, _LARGEST))
 
     # the parameters of the Dirichlet posterior of shares; draws are gamma variables by their sum
-    gamma = (documents.shares * documents.concentration[:, np.newaxis])[known]
+    gamma = (documents.shares * documents.concentration[:, None])[known]
     rng = check_random_state(random_state)
     sizes = (rng.standard_gamma(gamma) for _ in range(n_draws))
     draws = np.array([transformed(size / size.sum(axis=1, keepdims=True)) for size in sizes])
     variance = np.full(len(first), 1 / (n_documents - 3))  # within a draw
-    variance += covariance_of(draws[:, :, np.newaxis], np.ones(draws.shape, bool))[:, 0, 0]
+    variance += covariance_of(draws[:, :, None], np.ones(draws.shape, bool))[:, 0, 0]
     if documents.refits is not None:
         of_refits = np.array([transformed(shares[known]) for shares in documents.refits.shares])
         # whether a refit found both topics
         both = documents.refits.found[:, first] & documents.refits.found[:, second]
-        variance += covariance_of(of_refits[:, :, np.newaxis], both)[:, 0, 0]
+        variance += covariance_of(of_refits[:, :, None], both)[:, 0, 0]
     margin = stats.norm.isf(0.025) * np.sqrt(variance)  # half the width of a 95% interval
     names = np.array(list(labels), dtype=object)
-    columns = {"topic": first, "label": names[first], "other": second}
-    columns |= {"other_label": names[second], "correlation": np.tanh(draws.mean(axis=0))}
-    columns |= {"low": np.tanh(draws.mean(axis=0) - margin)}
-    columns |= {"high": np.tanh(draws.mean(axis=0) + margin)}
-    table = pandas.DataFrame(columns)
+    middle = draws.mean(axis=0)
+    table = pandas.DataFrame(
+        {
+            "topic": first,
+            "label": names[first],
+            "other": second,
+            "other_label": names[second],
+            "correlation": np.tanh(middle),
+            "low": np.tanh(middle - margin),
+            "high": np.tanh(middle + margin),
+        }
+    )
     return table.sort_values("correlation", ascending=False, kind="stable", ignore_index=True)

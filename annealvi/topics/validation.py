@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 from collections.abc import Sequence
 from numbers import Real
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
@@ -333,12 +333,12 @@ def score_answers(key: Any, answers: Any) -> Scores:
     answered = ~np.isnan(values)  # (n_coders, n_questions)
     if not answered.any():
         raise BadParameter("answers", "tables with at least one answer", "none")
-    hits = answered & (values == (right["answer"].to_numpy(np.float64) if intrusions else 1))
+    hits = answered & (values == (right["answer"].to_numpy(float) if intrusions else 1))
     by = ["topic"] if intrusions else ["topic", "stratum"]
     frame = right[[*by, "label"]].assign(answers=answered.sum(0), hits=hits.sum(0))
     # sums over answers of the probability of a right guess; divided by their number below
     if intrusions:
-        frame["chance"] = answered.sum(0) / right["options"].to_numpy(np.float64)
+        frame["chance"] = answered.sum(0) / right["options"].to_numpy(float)
     table = frame.groupby([*by, "label"]).sum().reset_index("label")
     n = table["answers"]
     table["precision" if intrusions else "yes"] = table["hits"] / n.where(n > 0)  # or NaN
@@ -365,12 +365,12 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
         )
 
 
-def _generator(summary: TopicSummary, random_state: Any) -> np.random.RandomState:
+def _generator(summary: TopicSummary, random_state: Any) -> RandomState:
     """Return a generator of random numbers; without a random_state, that of the model is used."""
     return check_random_state(summary.random_state if random_state is None else random_state)
 
 
-def _drawn(is_candidate: NDArray, n: int, rng: np.random.RandomState) -> list[int]:
+def _drawn(is_candidate: NDArray, n: int, rng: RandomState) -> list[int]:
     """Draw at most n different documents from those for which `is_candidate` is True."""
     return rng.permutation(np.flatnonzero(is_candidate))[: int(n)].tolist()
 
@@ -384,7 +384,7 @@ def _beginning_of(summary: TopicSummary, document: int, n_characters: int) -> di
 
 
 def _sheet(
-    rows: Sequence[tuple[dict[str, Any], list[str], dict[str, Any]]], rng: np.random.RandomState
+    rows: Sequence[tuple[dict[str, Any], list[str], dict[str, Any]]], rng: RandomState
 ) -> Sheet:
     """Make a sheet of shuffled questions; each row is what a question shows, its options, its key.
 
@@ -450,7 +450,7 @@ def _read_table(path: str | PathLike, needed: Sequence[str], pandas: Any) -> Any
             text = content.decode("cp1252", "replace")
             if "label" in needed:  # only numbers are read of other tables
                 warn_user(
-                    f"{os.fspath(path)!r} is not in the encoding UTF-8. It is read as cp1252, so "
+                    f"{fspath(path)!r} is not in the encoding UTF-8. It is read as cp1252, so "
                     "check the labels, or save it in UTF-8."
                 )
     text = re.sub(r"\Asep=.\r?\n", "", text)  # for Excel, which does not show this line
@@ -474,7 +474,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
     # an answer that is not a number becomes NaN, and is found below because its text is not missing
-    answers = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
+    answers = pandas.to_numeric(text, errors="coerce").astype(float).reindex(right.index)
     text = text.reindex(right.index)
     # numbers of options from 1 on; for document samples 0 or 1
     lowest = int("options" in right)

@@ -550,6 +550,7 @@ class TopicVectorizer(CountVectorizer):
         phrases: bool = False,
         language: Literal["zh", "ja", "th"] | None = None,
     ) -> None:
+        """Store the parameters; see the class."""
         parameters = dict(locals())  # the arguments by name, which are passed to CountVectorizer
         names = {*self._get_param_names()} - {"clean", "phrases", "language"}
         super().__init__(**{name: parameters[name] for name in names})
@@ -692,17 +693,18 @@ def count_words(
         # the number of texts with each word, by which the excluded words of each limit are sorted
         frequency = np.bincount(X.indices, minlength=len(words))
         dropped = {}
+        n_dropped = {}
         for reason, mask in left_out.items():
             columns = np.flatnonzero(mask)
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
-        n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
+            n_dropped[reason] = len(columns)
         dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
-        keep = ~np.logical_or.reduce(list(left_out.values()))
-        vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
+        is_kept = ~np.logical_or.reduce(list(left_out.values()))  # words that no limit excludes
+        vocabulary = Vocabulary(words[is_kept], len(texts), limits, dropped, n_dropped)
         counter.vocabulary_ = _columns(vocabulary.words)
-        X = X[:, keep]
+        X = X[:, is_kept]
     if not len(vocabulary.words):
         raise ValueError(
             f"All words of the {len(texts)} documents are excluded. {vocabulary.note()} Use a "
@@ -718,7 +720,7 @@ def count_words(
             "counts, such as TopicVectorizer."
         )
     else:
-        n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
+        n_counted = float(X.sum(dtype=float)) / X.shape[0]
     taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
@@ -977,7 +979,7 @@ def _left_out(
         counts = summed(X, axis=0)[remaining]
         counts = np.where(kept[remaining], np.inf, counts)  # these words come first
         too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
-        dropped["max_features"] = np.isin(np.arange(n_words, dtype=np.int64), too_rare) & ~kept
+        dropped["max_features"] = (np.bincount(too_rare, minlength=n_words) > 0) & ~kept
     return limits, dropped
 
 

@@ -60,7 +60,7 @@ def relevance_of(topic: Floats, word_shares: Floats, relevance: float) -> Floats
 def most_relevant(topic: Floats, word_shares: Floats, n: int, relevance: float) -> NDArray[np.intp]:
     """Return the columns of the n most relevant words of a topic, best first."""
     relevances = relevance_of(topic, word_shares, relevance)
-    (columns,) = top_columns(relevances[np.newaxis], n)  # as the only row of a matrix
+    (columns,) = top_columns(relevances[None], n)  # as the only row of a matrix
     return columns[topic[columns] > 0]  # without words that the topic does not contain
 
 
@@ -160,23 +160,29 @@ class Labels(Sequence[str]):
         self._set_in_model = keep
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make a copy or a pickle."""
         return Labels, (self._labels,)  # changes of a copy do not change the model
 
     def __len__(self) -> int:
+        """The number of topics."""
         return len(self._labels)
 
     def __getitem__(self, topic: Any) -> Any:
+        """Return the label of a topic, or a list of labels for a slice."""
         return self._labels[topic]
 
     def __setitem__(self, topic: int, label: str) -> None:
+        """Set the label of a topic, also in the model."""
         self.change({topic: label})
 
     def __eq__(self, labels: object) -> bool:
+        """Whether the labels equal other labels or a list."""
         return self._labels == (list(labels) if isinstance(labels, Labels) else labels)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        """Return the labels as a list."""
         return repr(self._labels)
 
     def number(self, topic: Any) -> int:

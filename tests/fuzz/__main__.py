@@ -25,6 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of an example, at most")
     parser.add_argument("--target", action="append", help="only this one; may be repeated")
     parser.add_argument("--deep", action="store_true", help="the deep models too")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="NumPy raises, warnings of other libraries are errors, and arrays are read-only",
+    )
     parser.add_argument("--case", metavar="SEED:TARGET:NUMBER", help="run and shrink one case")
     args = parser.parse_args(arguments)
     deep = args.deep or "deep." in (args.case or "")
@@ -38,11 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = islice(schedule(chosen, OFTEN), args.cases)
     print(f"seed {seed}", flush=True)
     start = time.monotonic()
-    options = dict(jobs=args.jobs, limit=args.limit, examples=args.examples)
+    options = dict(jobs=args.jobs, limit=args.limit, examples=args.examples, strict=args.strict)
     options["seconds"] = args.seconds or (1e9 if args.cases else 60.0)
     report = search(cases, seed=int(seed), deep=deep, shrink=bool(args.case), **options)
     for alike in report.distinct().values():
         again = f"--case {alike[0].case} --examples {args.examples}"
+        again += " --strict" if args.strict else ""
         print(f"\n{alike[0]}\n    again: python -m tests.fuzz {again}")
         print(f"    and {len(alike) - 1} like it")
     print(f"\n{report.table()}\n\n{time.monotonic() - start:.0f} s, ", end="")

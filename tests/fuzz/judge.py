@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import functools
 import re
@@ -46,6 +47,8 @@ CLEAR = re.compile(
 )
 #: Python's words for what an estimator has after a fit only.
 UNFITTED = re.compile(r"'(Tempered|Topic)\w+' object has no attribute")
+#: Modules whose warnings are errors in a strict trial; those of annealvi name their caller's.
+OF_LIBRARIES = r"(annealvi|numpy|scipy|sklearn|pandas|matplotlib|plotly|joblib)\b"
 #: The warning of a number that is rightly infinite.
 ANNOUNCED = "exceeds the largest float"
 
@@ -63,7 +66,13 @@ class Failure(Exception):  # noqa: N818 - a finding, not an error of this progra
 
 
 class Trial:
-    """Draws the values of one example, makes calls and judges them."""
+    """Draws the values of one example, makes calls and judges them.
+
+    In a strict trial, NumPy raises its floating-point errors, warnings of other libraries are
+    errors, and the arrays among the arguments cannot be written to.
+    """
+
+    strict = False
 
     def __init__(self, draw: Callable[[st.SearchStrategy], Any], log: Callable[[str], None]):
         self.draw, self.log = draw, log
@@ -100,8 +109,13 @@ class Trial:
         self.log(f"{name}({', '.join(given)})")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
+            if self.strict:
+                for value in (*args, *kwargs.values()):
+                    forbid_writing(value)
+                warnings.filterwarnings("error", module=OF_LIBRARIES)
             try:
-                result = function(*args, **kwargs)
+                with np.errstate(all="raise") if self.strict else contextlib.nullcontext():
+                    result = function(*args, **kwargs)
             except (Failure, HypothesisException):
                 raise
             except Exception as error:
@@ -121,6 +135,13 @@ class Trial:
                 raise
         self.outcomes["answer"] += 1
         return True, result
+
+
+def forbid_writing(value: Any) -> None:
+    """Make an array, or the arrays of a sparse matrix, read-only."""
+    for array in (value, *(vars(value).values() if sparse.issparse(value) else ())):
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
 
 
 def check_error(error: Exception, allows: tuple[type[BaseException], ...] = ()) -> str:

@@ -103,6 +103,7 @@ def work(targets: Targets | None = None) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # estimators print if they are verbose
     faulthandler.enable()
     warnings.simplefilter("ignore")
+    Trial.strict = order["strict"]
     if targets is None:
         from tests.fuzz.targets import all_targets  # a test has targets of its own
 
@@ -194,14 +195,16 @@ def search(
     deep: bool = False,
     shrink: bool = False,
     examples: int = EXAMPLES,
+    strict: bool = False,
 ) -> Report:
     """Run cases for some time, or all of them, or up to MOST different failures.
 
-    An example may take `limit` seconds.  `deep` is for children that need PyTorch's memory.
+    An example may take `limit` seconds.  `deep` is for children that need PyTorch's memory, and
+    `strict` for strict trials.
     """
     report, turn = Report(), threading.Lock()
     order = dict(seed=seed, limit=limit, deep=deep, shrink=shrink, examples=examples)
-    order["end"] = time.time() + seconds
+    order |= {"end": time.time() + seconds, "strict": strict}
 
     def follow() -> None:
         asked: list[tuple[str, int]] = []

@@ -71,7 +71,7 @@ def test_what_follows_is_made_of_the_runs_that_have_ended(stops):
         return last
 
     several = starts()
-    assert several.run(fits.__getitem__, 3 if stops else 2, follow=follow) == [last]
+    assert several.run(fits.__getitem__, 3 if stops else 2, merge_fits=follow) == [last]
     assert told == [fits] and several.best is last
 
 
@@ -79,7 +79,7 @@ def test_what_follows_is_made_of_the_runs_that_have_ended(stops):
 def test_an_error_in_what_follows(own, left):
     fits, several = [Fit(0, 1.0)], starts()
     last = Fit(1, 0.0, error=ValueError("wrong"), own=own)
-    refused("wrong", several.run, fits.__getitem__, 1, follow=lambda runs: last)
+    refused("wrong", several.run, fits.__getitem__, 1, merge_fits=lambda runs: last)
     assert (several.best and several.best.number) == left
 
 

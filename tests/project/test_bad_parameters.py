@@ -138,7 +138,12 @@ def test_of_a_function(function, name, allowed):
     required |= {"fits": {}, "shape": (1, 1), "corpus": [], "blocks": [], "texts": [], "words": 3}
     required |= {"labels_true": [0, 1], "labels_pred": [0, 1], "documents": X}
     required |= {"temperatures": [1, 2], "t_max": 4.0, "size": 3}
-    required |= {"vectorizer": HashingVectorizer(), "topic": 0, "groups": ["a", "b"]}
+    required |= {
+        "vectorizer": HashingVectorizer(),
+        "topic": 0,
+        "groups": ["a", "b"],
+        "times": [2020],
+    }
     names = signature(function).parameters
     given = {key: value for key, value in (first | required).items() if key in names}
     for value in bad_values(allowed):

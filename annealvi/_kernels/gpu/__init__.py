@@ -47,14 +47,16 @@ class Device:
     """A GPU, and the kernels that were compiled for it."""
 
     def __init__(self, cupy: Any, number: int = 0) -> None:
+        """Read the properties of a GPU, by its number; `cupy` is the module of CuPy."""
         self.cupy = cupy
         self.number = number
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = properties["name"].decode()
+        # bytes of shared memory for a block of threads, and for all blocks of a multiprocessor
         self.shared = int(properties["sharedMemPerBlockOptin"])
         self.of_processor = int(properties["sharedMemPerMultiprocessor"])
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
-        self.compiled = cache(self._compiled)
+        self.compiled = cache(self._compiled)  # each file is compiled once for each K and `mixed`
 
     def used(self) -> Any:
         """Return a context for calls to this device."""
@@ -76,11 +78,13 @@ class Device:
         ends = X.indptr[start : stop + 1]
         entries = slice(int(ends[0]), int(ends[-1]))
         lengths = np.diff(ends)
-        by_length = np.argsort(-lengths, kind="stable")
+        by_length = np.argsort(-lengths, kind="stable")  # longest first
+        # the number of documents in a launch
         size = -(-n_samples // min(LAUNCHES, max(1, n_samples // LAUNCH)))
+        # the documents of each launch, and the length of the longest, which comes first
         launches = [
-            (first, min(first + size, n_samples), int(lengths[by_length[first]]))
-            for first in range(0, n_samples, size)
+            (begin, min(begin + size, n_samples), int(lengths[by_length[begin]]))
+            for begin in range(0, n_samples, size)
         ]
         order = cp.asarray(np.asarray(by_length, np.int32))
         indptr = cp.asarray(np.asarray(ends - ends[0], np.int32))
@@ -88,12 +92,16 @@ class Device:
         documents = indptr, indices, cp.asarray(X.data[entries]), cp.asarray(tokens)
         if not by_word:
             return Block(launches, order, documents)
+        # sorted by word and then by entry: the word is the upper half of a key
         keys = indices.astype(np.int64) << 32
         keys += cp.arange(len(indices), dtype=np.int64)
         keys.sort()
+        # where the entries of each word begin
         begins = cp.searchsorted(keys, cp.arange(X.shape[1] + 1, dtype=np.int64) << 32)
-        position = (keys & 0xFFFFFFFF).astype(np.int32)
+        position = (keys & 0xFFFFFFFF).astype(np.int32)  # the lower half, the index of the entry
+        # the document that contains each entry
         document = (cp.searchsorted(indptr, position, side="right") - 1).astype(np.int32)
+        # the begin and the word of each chunk, and the first chunk of each word
         first, word, chunks = (cp.asarray(a.astype(np.int32)) for a in _chunks(begins.get()))
         return Block(launches, order, documents, (first, word, document, position), chunks)
 
@@ -121,15 +129,18 @@ class Device:
         K_pad = weights[0].shape[1]
         group, warps, resident = shape_of(K_pad)
         kernel = self.compiled("lda_document", K, mixed).get_function("fit_documents")
-        row = 4 * K_pad
+        row = 4 * K_pad  # the bytes of a row of float32
+        # shared memory of a document: sums of the threads' groups and of the warps
         fixed = row * (1 + 32 * warps // group) + 16 * warps
+        # so that `resident` blocks fit, each of which CUDA gives another 1024 bytes
         shared = min(self.shared, self.of_processor // resident - 1024)
-        if fixed > shared:
+        if fixed > shared:  # then fewer blocks fit
             shared = self.shared
         kernel.max_dynamic_shared_size_bytes = shared
         indptr, indices, data, tokens = block.documents
         values, log_scale, logs = weights
         for start, stop, longest in block.launches:
+            # how many words of a document have their weights in shared memory
             capacity = min(longest, (shared - fixed) // row)
             arguments = {
                 "order": block.order[start:stop],
@@ -157,8 +168,8 @@ class Device:
                 "energy": energy,
             }
             kernel(
-                (stop - start,),
-                (32 * warps,),
+                (stop - start,),  # blocks, one for each document
+                (32 * warps,),  # threads of a block
                 arranged("lda_document", "fit_documents", arguments),
                 shared_mem=fixed + capacity * row,
             )
@@ -166,7 +177,10 @@ class Device:
     def refresh_weights(
         self, *, lam: Any, log_sums: Any, mean: int, b: float, normalise: bool, want_logs: bool
     ) -> tuple[Any, Any, Any]:
-        """Compute the weights of all words, their scales and, if wanted, their logarithms."""
+        """Compute the weights of all words, their scales and, if wanted, their logarithms.
+
+        `mean` is 1 or 2 for log E beta, and 0 for E log beta; see lda_topics.cu.
+        """
         n_words, K_pad = lam.shape
         values = self.cupy.empty_like(lam)
         log_scale = self.cupy.empty(n_words, np.float32)
@@ -204,7 +218,10 @@ class Device:
         exact: bool,
         mixed: bool,
     ) -> None:
-        """Add the statistics of a block."""
+        """Add the statistics of a block to `statistics`, and the energies of words if not None.
+
+        The sums of chunks of each word's entries are computed first, and then added.
+        """
         values, log_scale, logs = weights
         first, word, document, position = block.entries
         n_chunks = len(word)
@@ -225,6 +242,7 @@ class Device:
                     "t": t,
                     "b": b,
                     "logs": logs,
+                    # the least exponent b * log, so that weights do not underflow
                     "clamp": -60.0 if exact else -40.0,
                     "partial": partial,
                 },
@@ -257,7 +275,10 @@ class Device:
         amount: float,
         floor: float,
     ) -> NDArray[np.float64]:
-        """Update lambda in place, and return its sums over words."""
+        """Update lambda in place, and return its sums over words.
+
+        The new lambda is eta + factor * (lambda - eta) + amount * statistics, at least `floor`.
+        """
         n_words = len(lam)
         n_blocks = -(-n_words // WORDS)
         grid = -(-K // THREADS)
@@ -272,6 +293,7 @@ class Device:
                 "n_words": n_words,
                 "lam": lam,
                 "eta": eta,
+                # the strides of eta
                 "of_words": columns if rows > 1 else 0,
                 "of_topics": int(columns > 1),
                 "statistics": statistics,
@@ -299,10 +321,12 @@ class Device:
         mixed: bool = False,
         shared: int = 0,
     ) -> None:
+        """Launch a kernel of lda_topics.cu, with `shared` bytes of shared memory for a block."""
         kernel = self.compiled("lda_topics", K, mixed).get_function(name)
         kernel(grid, (THREADS,), arranged("lda_topics", name, arguments), shared_mem=shared)
 
     def _compiled(self, name: str, K: int, mixed: bool) -> Any:
+        """Compile a file of kernels for K topics."""
         return self.cupy.RawModule(code=source(name), options=options(K, mixed))
 
 
@@ -317,7 +341,7 @@ def shape_of(K_pad: int) -> tuple[int, int, int]:
 
 def options(K: int, mixed: bool) -> tuple[str, ...]:
     """The options of the compiler for a number of topics; rows are padded as on the host."""
-    K_pad = -(-K // 16) * 16
+    K_pad = -(-K // 16) * 16  # 16 numbers of float32 fill a cache line
     names = "K", "K_PAD", "GROUP", "WARPS", "RESIDENT", "MIXED"
     numbers = zip(names, (K, K_pad, *shape_of(K_pad), int(mixed)), strict=True)
     return ("--std=c++17", *(f"-D{name}={number}" for name, number in numbers))
@@ -331,10 +355,14 @@ def source(name: str) -> str:
 
 
 def _chunks(begins: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """The begins of chunks and the end, the words of chunks, and the first chunk of each word."""
+    """The begins of chunks and the end, the words of chunks, and the first chunk of each word.
+
+    `begins` contains where the entries of each word begin, and the end of the last word's entries.
+    """
     n_chunks = -(-np.diff(begins) // CHUNK)
     chunks = np.concatenate([[0], np.cumsum(n_chunks)])
     word = np.repeat(np.arange(len(n_chunks), dtype=np.int64), n_chunks)
+    # the begin of the word, plus the number of the chunk within the word times its size
     first = begins[word] + CHUNK * (np.arange(len(word), dtype=np.int64) - chunks[word])
     return np.append(first, begins[-1]), word, chunks
 
@@ -342,7 +370,7 @@ def _chunks(begins: NDArray) -> tuple[NDArray, NDArray, NDArray]:
 @cache
 def parameters_of(name: str, kernel: str) -> list[str]:
     """The names of a kernel's parameters, in their order in its source."""
-    text = re.sub(r"/\*.*?\*/", "", source(name), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", source(name), flags=re.S)  # without comments
     parameters = re.search(rf"__global__[^{{]*?\b{kernel}\(([^)]*)\)", text)
     assert parameters is not None
     return re.findall(r"(\w+)\s*(?:,|$)", parameters[1])

@@ -68,6 +68,7 @@ def infer_collapsed(
     scratch = aligned_empty((n_threads, (longest + 3) * model.width), model.dtype)
     for rows in engine.blocks(model, slice(0, X.shape[0])):
         entries = X.indices[X.indptr[rows.start] : X.indptr[rows.stop]]
+        # only the words of this block, because rows of weights are computed when they are needed
         words = np.flatnonzero(np.bincount(entries, minlength=model.n_features))
         # weights of log E[beta], even if the fit uses E[log beta]
         weights.refresh(model, words, b=1.0, estimate="map", n_threads=n_threads)

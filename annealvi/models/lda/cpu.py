@@ -84,6 +84,7 @@ class StepSums:
     """Sums over the documents of a step, which the step of the topics needs besides statistics."""
 
     def __init__(self) -> None:
+        """Begin without sums."""
         self.forget_sums()
 
     def forget_sums(self) -> None:

@@ -203,7 +203,7 @@ def sparsity(model: LDA, tempering: Tempering) -> float:
 
 def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> NDArray:
     """The inverse temperature of each document, in a new array."""
-    inverse = np.asarray(tempering.inverse, dtype=np.float64)  # one number, or one for each
+    inverse = np.asarray(tempering.inverse, dtype=float)  # one number, or one for each
     lowest = float(inverse.min())
     if lowest < TINY:
         raise ValueError(
@@ -459,10 +459,10 @@ class Engine:
         V = model.n_features
         if "topic_word_prior" in model.learned and np.ndim(model.eta) == 0 and V > 1:
             self.pull(model)
-            model.catch_up(self.n_threads)
+            model.catch_up(self.n_threads)  # applies pending steps, which use the old eta
             lam = model.lam[:, : model.n_topics]
             mean = mean_of_logs(lambda rows: model.logs(lam[rows]), V)
-            point = 1.0 if model.estimate == "map" else 0.0
+            point = 1.0 if model.estimate == "map" else 0.0  # for point estimates, eta + 1 is used
             shape = model.n_topics, V
             model.set_eta(learned_eta(float(model.eta), mean, shape, rho, b, point), self.n_threads)
 
@@ -575,7 +575,7 @@ class Engine:
         self.fit(model, step, X, gamma, log_normalizer=bound)
         bound += negative_kl(alpha, gamma)
         if kappa > 0:  # the terms of h that contain kappa
-            gamma = gamma.astype(np.float64)
+            gamma = gamma.astype(float)
             penalty = np.sum((gamma - alpha) / gamma - special.log(gamma / alpha), axis=1)
             bound += kappa * penalty
         return float(np.sum(bound))

@@ -216,7 +216,7 @@ class GPUEngine(Engine):
         eta = model.eta
         with used(self.device):
             if self._prior[0] is not eta or self._prior[1] != b:
-                rows = np.asarray(eta, dtype=np.float64)
+                rows = np.asarray(eta, dtype=float)
                 # of shape (1, 1), (V, 1) or (V, K)
                 rows = rows.reshape(-1, 1) if rows.ndim < 2 else rows.T
                 self._eta = self.device.cupy.asarray(np.array(b * rows, np.float32, order="C"))

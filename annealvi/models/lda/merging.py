@@ -50,7 +50,7 @@ class Topic(NamedTuple):
     def of(cls, row: NDArray, threshold: float = 0.0) -> Self:
         """Make a topic of a row of counts; counts up to `threshold` are left out."""
         words = np.flatnonzero(row > threshold)
-        counts = row[words].astype(np.float64)
+        counts = row[words].astype(float)
         # -entr(n) is n log n
         return cls(words, counts, -entr(counts), float(counts.sum()))
 
@@ -179,7 +179,7 @@ def merged_topics(runs: Sequence[NDArray], n_topics: int) -> NDArray:
     """
     rows = [row for counts in runs for row in counts]
     # the mean number of tokens of a topic
-    size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
+    size = sum(float(row.sum(dtype=float)) for row in rows) / len(rows)
     smallest = min(LEAST_COUNT, LEAST_SHARE * size)
     groups = groups_of(rows, n_topics, NEIGHBOURS, smallest)
     return np.array([sum(rows[k] for k in group) / len(runs) for group in groups])
@@ -197,7 +197,7 @@ class Largest(NamedTuple):
         n = min(FOUND_BY, counts.shape[1])
         # row by row, because the array may be large
         words = np.array([_largest(row, n) for row in counts])
-        weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
+        weights = np.take_along_axis(counts, words, axis=1).astype(float)
         # scaled by the largest weight first, so that squares neither overflow nor underflow
         largest = np.maximum(weights.max(axis=1, keepdims=True), TINY)
         lengths = largest * np.sqrt(((weights / largest) ** 2).sum(axis=1, keepdims=True))

@@ -259,7 +259,7 @@ class LDA:
     def alpha_row(self) -> NDArray:
         """The prior alpha, of shape (K,)."""
         alpha = self.alpha
-        return np.full(self.n_topics, alpha, np.float64) if np.ndim(alpha) == 0 else alpha
+        return np.full(self.n_topics, alpha, float) if np.ndim(alpha) == 0 else alpha
 
     def effective_alpha(self, tempering: Tempering) -> NDArray:
         """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
@@ -276,7 +276,7 @@ class LDA:
     def eta_rows(self, dtype: DTypeLike, b: float = 1.0) -> NDArray:
         """Return b eta as a (V, K) array; if eta is a number, it takes the memory of one row."""
         shape = self.n_features, self.n_topics
-        eta = np.asarray(self.eta, dtype=np.float64)
+        eta = np.asarray(self.eta, dtype=float)
         if eta.ndim == 0:
             # a view in which all rows are the same memory
             return np.broadcast_to(np.full(self.n_topics, b * eta, dtype=dtype), shape)
@@ -286,7 +286,7 @@ class LDA:
     def prior(self) -> tuple[NDArray, NDArray]:
         """The rows of eta, and their sums over words, of shape (K,) or (1,)."""
         if self._prior is None:
-            eta = np.asarray(self.eta, dtype=np.float64)
+            eta = np.asarray(self.eta, dtype=float)
             topics = eta if eta.ndim == 2 else eta.reshape(1, -1)
             n_copies = self.n_features if eta.ndim == 0 else 1  # a number is the prior of V words
             self._prior = self.eta_rows(self.dtype), n_copies * topics.sum(axis=1)
@@ -422,7 +422,7 @@ class LDA:
         new = self.lam[-n:]
         new[:, :K] = NEW_SHARE * self.eta_rows(self.dtype)[-n:]
         new[:, K:] = 0
-        self._sums = sums + new[:, :K].sum(axis=0, dtype=np.float64)
+        self._sums = sums + new[:, :K].sum(axis=0, dtype=float)
         self.replaced()
 
     # ------------------------------------------------------ what follows from lambda
@@ -430,7 +430,7 @@ class LDA:
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray:
         """Compute E log beta or, with the map estimate, log E beta, for rows of lambda."""
         log = log_of(self.estimate)
-        logs = log(np.asarray(lam, dtype=np.float64), out=out)
+        logs = log(np.asarray(lam, dtype=float), out=out)
         logs[:, : self.n_topics] -= log(self.sums)  # not in the padding
         return logs
 
@@ -449,7 +449,7 @@ class LDA:
         V = self.n_features
         sums = self.sums
         lam = self.up_to_date_lambda()
-        eta = np.asarray(self.eta, dtype=np.float64) * b
+        eta = np.asarray(self.eta, dtype=float) * b
         # its shape is (1, 1), (V, 1) or (V, K), so that equal terms of the prior are summed once
         eta = eta.reshape(-1, 1) if eta.ndim < 2 else eta.T
         # how many words, and how many topics, an element of eta is the prior of
@@ -492,7 +492,7 @@ class LDA:
             self.n_features,
             [1],  # the lengths of documents, which this result does not depend on
             doc_topic_prior=self.alpha_row,
-            topic_word_prior=np.asarray(self.eta, dtype=np.float64),
+            topic_word_prior=np.asarray(self.eta, dtype=float),
         )
         return prior.log_mean_word(inverse)
 
@@ -560,6 +560,7 @@ class LDA:
     def load_partition(self, tree: Mapping[str, Any], path: str = "") -> None:
         """Read the sums for log C(T) from a tree, after the temperature has been attached."""
         saved = tree["partition"]
+        # an attached temperature that is learned from log C(T) has made a partition
         if (self.partition is None) != (saved is None):
             raise damaged(f"{path}.partition", "there if and only if T needs it", saved)
         if self.partition is not None:

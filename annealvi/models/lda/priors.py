@@ -72,13 +72,13 @@ def prior_sums(gamma: NDArray, alpha: NDArray) -> NDArray:
     For each topic, sum_d psi(gamma_dk) - psi(alpha_k); the last number is the sum over d of
     psi(sum_k gamma_dk) - psi(sum_k alpha_k).
     """
-    totals = gamma.sum(axis=1, dtype=np.float64)
+    totals = gamma.sum(axis=1, dtype=float)
     # the prior is rounded as in gamma, so that the difference is 0 for topics without words
     rounded = alpha.astype(gamma.dtype)
     # the order of the sum is that of the documents, for any number of threads
     with np.errstate(over="ignore"):  # a prior near the largest float may overflow
         by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
-        total = np.sum(_digamma(totals) - _digamma(rounded.sum(dtype=np.float64)))
+        total = np.sum(_digamma(totals) - _digamma(rounded.sum(dtype=float)))
     return np.append(by_topic, total)
 
 
@@ -141,7 +141,7 @@ def mean_of_logs(logs: Callable[[slice], NDArray], n_features: int) -> float:
         block = logs(slice(start, start + ROWS))
         means.append(float(block.mean()))
         sizes.append(len(block))
-    return float(np.average(means, weights=sizes))
+    return float(np.average(means, weights=sizes))  # the last block may be shorter
 
 
 def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -> float:
@@ -166,7 +166,7 @@ def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -
 
 def _digamma(x: Any) -> NDArray:
     """Compute the digamma function of numbers in float64."""
-    return special.digamma(np.asarray(x, dtype=np.float64))
+    return special.digamma(np.asarray(x, dtype=float))
 
 
 #: The sums of topics over the vocabulary take as long as a step.  So they are used until the sum of

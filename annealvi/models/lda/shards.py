@@ -112,13 +112,13 @@ def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], 
         n_rows = n_words
     if len(first.rows) == len(second.rows) == n_rows:
         out = first.rows if first.rows.dtype == np.float64 else None  # in place if possible
-        return seen_words, np.add(first.rows, second.rows, out=out, dtype=np.float64)
+        return seen_words, np.add(first.rows, second.rows, out=out, dtype=float)
     total = np.zeros((n_rows, first.rows.shape[1]))
     whole = n_rows == len(seen_words)  # a row for each word
     # the row of each word in the sum
     places = np.arange(n_rows, dtype=np.int64) if whole else np.cumsum(seen_words) - 1
     for shard in (first, second):
-        has_all = len(shard.rows) == n_rows
+        has_all = len(shard.rows) == n_rows  # its rows have the same places as in the sum
         total[slice(None) if has_all else places[shard.seen_words]] += shard.rows
     return seen_words, total
 
@@ -141,12 +141,14 @@ def fit_shard(
     rng = None if seeds is None else RandomState(int(seeds[number]))
     step = engine.e_step(model, Batch(X, rows), tempering, moments, rng)
     statistics = step.statistics
+    # copies, because the next shard overwrites the statistics
     seen_words, rows_of_words = statistics.seen(DENSE_SHARE)
     return ShardSum(
         seen_words=seen_words,
         rows=rows_of_words,
         n_units=step.n_units,
         energy=None if step.energy is None else float(np.sum(step.energy)),
+        # the energy of words only if `m_step` replaces it after a full step
         of_words=None if statistics.local_step is None else statistics.of_words,
         log_partition=step.log_partition,
         prior_sums=statistics.prior_sums,
@@ -194,6 +196,7 @@ class ShardEngine(Engine):
     """
 
     def __init__(self, inner: CPUEngine, shard_size: int | None = None) -> None:
+        """Sum over shards that the engine `inner` computes; see the class."""
         self.inner = inner
         self.shard_size = shard_size
         # the inner engine has the buffers, and computes whatever is no sum over shards
@@ -202,6 +205,7 @@ class ShardEngine(Engine):
 
     @property
     def n_threads(self) -> int:  # type: ignore[override]
+        """The number of threads of the inner engine."""
         return self.inner.n_threads
 
     def e_step(
@@ -238,7 +242,7 @@ class ShardEngine(Engine):
             # after a full step, `m_step` replaces the energy of words in the step
             statistics.of_words = total.of_words
             statistics.local_step = step
-            statistics.b0 = float(inverse_of_each(tempering, 1, model.dtype)[0])
+            statistics.b0 = float(inverse_of_each(tempering, n_samples=1, dtype=model.dtype)[0])
         return step
 
     def document_bound(
@@ -258,9 +262,11 @@ class ShardEngine(Engine):
     def objective(
         self, model: LDA, X: Any, tempering: Tempering, *, gamma: NDArray | None = None
     ) -> float:
+        """Sum the objectives of the shards; see :meth:`Engine.objective`."""
         return self._sum("objective", model, X, tempering, gamma=gamma)
 
     def moments(self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray) -> NDArray:
+        """Sum the moments of the shards; see :meth:`Engine.moments`."""
         return self._sum("moments", model, X, tempering, inverse=inverse)
 
     def _sum(

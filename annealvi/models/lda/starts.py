@@ -110,7 +110,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     first_of_word = of_word.indptr.astype(np.int64)
     # the distance to the nearest centre is 1 - cosine, half the squared distance; documents
     # without a word that other documents lack cannot become centres
-    distance = (np.diff(first) > 0).astype(np.float64)
+    distance = (np.diff(first) > 0).astype(float)
     cosine = np.empty(size)
     nearest = np.empty(min(n_each, size), dtype=np.int64)
     groups: list[NDArray[np.int64]] = []
@@ -174,7 +174,7 @@ def _unit_vectors(X: Any) -> csr_matrix:
 
 def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray:
     """Gamma(100, 0.01), as scikit-learn draws the start of topics and of documents."""
-    return rng.gamma(100.0, 0.01, shape)
+    return rng.gamma(shape=100.0, scale=0.01, size=shape)
 
 
 #: The critical temperature is computed from at most MOST documents.  At least LEAST documents and
@@ -244,4 +244,4 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
     # growth is at least b, so topics separate at T = 1 if not before
     # growth may be infinite, which bisect does not accept
     inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / MAX_CRITICAL, 1.0, xtol=1e-4)
-    return round(1.0 / float(inverse), 2)
+    return round(1.0 / float(inverse), 2)  # as exactly as it is useful

@@ -489,7 +489,7 @@ class LDAPrior:
         OutOfReach
             If this would take too long, or if quadrature is not accurate enough.
         """
-        b = np.asarray(inverse, dtype=np.float64)
+        b = np.asarray(inverse, dtype=float)
         eta_rows = self._eta_rows()
         eta = np.broadcast_to(eta_rows, (self.n_components, eta_rows.shape[1]))
         problem = Problem(
@@ -537,7 +537,7 @@ class LDAPrior:
             -(np.append(0, n_documents_up_to_length)[:, None] - np.arange(n_groups, dtype=np.int64))
             // n_groups
         )
-        return lengths, np.diff(n_before, axis=0).astype(np.float64)
+        return lengths, np.diff(n_before, axis=0).astype(float)
 
     def jensen_log_partition(self, inverse: NDArray, draws: Draws) -> NDArray:
         """Estimate N E log S and N log E S.
@@ -605,7 +605,7 @@ class LDAPrior:
             alpha=np.ascontiguousarray(self._alpha()),
             eta=self._eta_rows(),
             n_features=self.n_features,
-            lengths=lengths.astype(np.float64),
+            lengths=lengths.astype(float),
             shares=shares,
             n_theta=draws.n_theta,
             grid=grid.for_draws(),
@@ -634,7 +634,7 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
     if lengths.dtype.kind not in "fiu" or lengths.ndim != 1 or lengths.size == 0:
         raise BadParameter(name, "a one-dimensional array of numbers", lengths)
     if lengths.dtype.kind == "f":  # float16 is too small
-        lengths = lengths.astype(np.float64)
+        lengths = lengths.astype(float)
     wrong_lengths = lengths[
         ~((lengths >= 0) & (lengths <= MOST_WORDS) & (lengths == np.floor(lengths)))
     ]
