@@ -459,7 +459,7 @@ def fit_dtype(
 def _wanted_dtype(parameters: Mapping[str, Any], default: np.dtype) -> np.dtype | None:
     """Return the `dtype` parameter or, if it is ``"auto"``, None.
 
-    With ``preset="sklearn"`` on a CPU, ``"auto"`` means `default`, as in scikit-learn.
+    With ``preset="sklearn"`` on a CPU, ``"auto"`` means the dtype `default`, as in scikit-learn.
     """
     dtype = parameters["dtype"]
     if not is_open(dtype):
