@@ -66,7 +66,7 @@ def test_the_page_shows_the_largest_topic(page, report, summary):
 
 
 def test_a_weak_topic_says_why_on_a_phone_too(page, summary, monkeypatch, tmp_path):
-    monkeypatch.setattr(summary, "similarity", np.array([[0.9, 0.12, 0.9]]))
+    monkeypatch.setattr(summary._topics, "similarity", np.array([[0.9, 0.12, 0.9]]))
     write_report(summary, tmp_path / "a.html")
     page.open(tmp_path / "a.html", **PHONE)
     page.click("#list [data-topic='1']")
@@ -127,7 +127,7 @@ def test_html_in_a_text_a_title_a_label_and_a_word_is_shown_as_text(
     assert shown.count("<script>document.title = 'hacked'</script></script><!--") == 1
     assert "& <i>more</i>" in text(page, "#documents")
     assert page.value("document.title") == "Topics"
-    assert page.value("document.querySelectorAll('main b').length") == 9  # the page's own
+    assert page.value("document.querySelectorAll('main b').length") == 10  # the page's own
     assert page.value("document.querySelectorAll('main i, #documents script').length") == 0
     page.value("document.getElementById('time').scrollIntoView()")
     page.wait("document.querySelectorAll('#figure-time .legendtext').length === 3")

@@ -21,6 +21,7 @@ from annealvi.corpus import to_gensim
 from annealvi.plot.interactive import plot_topic_map
 from annealvi.plot.report import write_report
 from annealvi.topics import describe
+from annealvi.topics.languages import stop_words_of
 from annealvi.topics.vectorizer import TopicVectorizer, with_stop_words
 from bench import CHECKOUT
 from tests.asserts import refused
@@ -144,6 +145,7 @@ needs = r"needs {0}\..* pip install {0}$".format
 )
 def test_what_needs_a_library(module, call, words, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    stop_words_of.cache_clear()  # other tests may have read the list
     monkeypatch.setitem(sys.modules, module, None)
     refused(words, call, error=ImportError)
     assert not list(tmp_path.iterdir()) and SUMMARY.words(0, 1) == ["orbit"]
