@@ -129,7 +129,7 @@ def test_demo(call):
     assert "2004 to 2019" in lines[head] and "mostly in" in lines[head]
     topics = lines[head + 1 : head + 31]
     assert all(line.split()[1].endswith("%") and "." in line.split()[3] for line in topics)
-    assert any(" robots " in line and "cs.RO" in line for line in topics)
+    assert any(" robot " in line and "cs.RO" in line for line in topics)
     page = (done.place / "annealvi_demo.html").read_text(encoding="utf-8")
     assert "cs.RO" in page and 'id="time"' in page
     assert "The report is annealvi_demo.html" in done.out

@@ -25,7 +25,7 @@ from annealvi.corpus import to_gensim
 from annealvi.metrics import document_completion, split_tokens, topic_coherence
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import log_partition
-from annealvi.topics import TopicModel, choose_n_topics, describe
+from annealvi.topics import TopicModel, choose_n_topics, describe, reduce_topics, refine_topics
 from annealvi.topics.source import Source
 from bench import CHECKOUT
 from tests import damaged
@@ -66,6 +66,9 @@ def core() -> dict[str, Call]:
             "LDAPrior.from_counts": lambda Z: LDAPrior.from_counts(Z, 3),
             "describe": lambda Z: describe(lda, Z),
             "read": lambda Z: Source(lda).read(Z, "documents"),
+            "TemperedLDA.fit_predict": lambda Z: clone(lda).fit_predict(Z),
+            "reduce_topics": lambda Z: reduce_topics(lda, 2, Z),
+            "refine_topics": lambda Z: refine_topics(lda, Z),
             "choose_n_topics": lambda Z: choose_n_topics(Z, [2], n_runs=1),
             "TopicModel.fit_counts": lambda Z: TopicModel(2).fit_counts(Z, map(str, words)),
             "to_gensim": lambda Z: to_gensim(Z, words),
