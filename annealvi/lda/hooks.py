@@ -261,10 +261,13 @@ class Validation:
         # the first topics are kept even if their score is NaN
         if self.best is None or score > self.score:
             self.best = None  # frees the old copy before the new one is made
+            topics = state.model.components  # already a copy if steps are pending
+            if np.shares_memory(topics, state.model.lam):
+                topics = topics.copy(order="K")
             self.best = {
                 "step": monitor.step,
                 "n_passes": state.n_passes,
-                "topics": state.model.components.copy(order="K"),
+                "topics": topics,
                 "alpha": state.model.alpha,
                 "eta": state.model.eta,
             }
