@@ -11,6 +11,7 @@ from scipy import sparse
 
 from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.lda.state import LDAState
+from annealvi.models.lda import CPUEngine
 from tests.asserts import refused
 from tests.marks import cases
 from tests.models.lda.streams import K, stream
@@ -121,7 +122,7 @@ READERS = {
     "learned": lambda lda: lda.transform(Z, temperature="learned"),
     "pickle": lambda lda: LDAState.of(
         pickle.loads(pickle.dumps(lda.__getstate__()["_state"]))
-    ).perplexity(Z * 1.0),
+    ).perplexity(CPUEngine(), Z * 1.0),
     "deepcopy": lambda lda: copy.deepcopy(lda).score(Z),
     "copy": lambda lda: copy.copy(lda).perplexity(Z),
     "components_ of a copy": lambda lda: copy.copy(lda).components_.copy(),
