@@ -390,7 +390,7 @@ MADE |= {"first", "second"}
 def _path(t: Trial, name: str) -> Any:
     """A path that `name` reads or writes: a damaged file, a folder, none, or no path."""
     if name.endswith("open_corpus"):
-        corpora.write("corpus", [COUNTS, COUNTS])
+        corpora.write_corpus("corpus", [COUNTS, COUNTS])
         file = t.one_of(*sorted(Path("corpus").iterdir()))
         file.write_bytes(damaged(t, file.read_bytes()))
         return Path("corpus")
@@ -429,7 +429,7 @@ def _model(t: Trial, owner: str) -> Any:
 def _parts(t: Trial) -> Any:
     """Corpora on disk, for Dask; now and then something among them that is none."""
     for number in range(0 if Path("part0").exists() else t.whole(1, 3)):
-        corpora.write(f"part{number}", [t.draw(s.good_matrices())])
+        corpora.write_corpus(f"part{number}", [t.draw(s.good_matrices())])
     parts: list[Any] = sorted(map(str, Path.cwd().glob("part*")))
     if t.seldom(8):
         parts.append(t.one_of("none", COUNTS, None, t.draw(odd_for("path"))))
