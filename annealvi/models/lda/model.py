@@ -559,7 +559,7 @@ class LDA:
 
     def load_partition(self, tree: Mapping[str, Any], path: str = "") -> None:
         """Read the sums for log C(T) from a tree, after the temperature has been attached."""
-        saved = tree["partition"]
+        saved = tree.get("partition")  # a damaged file may lack it
         # an attached temperature that is learned from log C(T) has made a partition
         if (self.partition is None) != (saved is None):
             raise damaged(f"{path}.partition", "there if and only if T needs it", saved)
