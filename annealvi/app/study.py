@@ -90,12 +90,14 @@ class Study:
 
     def state(self) -> dict[str, Any]:
         """Return what the page shows of the study."""
+        # read first: once there is no process, the problem is known
+        line = None if self.process is None else self._last_line()
         page = {
             "version": self.version,
             "folder": str(self.folder),
             "busy": self.busy,
             "problem": self.problem,
-            "line": None if self.process is None else self._last_line(),
+            "line": line,
             "fits": len(list((self.folder / CHOICE).glob("*.safetensors"))),
             "languages": sorted(LANGUAGES.union(LANGUAGES_WITHOUT_SPACES)),
             "largest": LARGEST,
@@ -177,9 +179,10 @@ class Study:
         status = self.process.wait()
         self.process.stdin.close()
         with self.lock:
-            self.process = None
+            # in this order, because `state` reads both without the lock
             if status > 0:
                 self.problem = self._last_line()
+            self.process = None
             self._show_topics()
 
     def _last_line(self) -> str:
