@@ -332,10 +332,11 @@ class HierarchicalPosterior(DeepEstimator):
             The lower and the upper bounds.  If the constant log Z is known, `above` minus log Z is
             an upper bound of :math:`-KL(q \| p)`.  Huang et al. (2018) report this upper bound.
         """
+        noise = self._draws()  # first, because it checks that there was a fit
         below, above = log_evidence_bounds(
             self.network_,
             self._log_density,
-            self._draws(),
+            noise,
             check_count(n_draws, "n_draws"),
             check_count(n_reverse, "n_reverse"),
         )
