@@ -162,13 +162,19 @@ def encoding(text: str) -> str:
     return ",".join("utf-8-sig" if name == "utf-8" else name for name in names)
 
 
-#: The other libraries of the extra `app`.
-FOR_PAGE = ("uvicorn", "openpyxl", "docx", "stop_words", "plotly", "pandas", "tqdm")
-
-
 def open_page(chosen: Namespace) -> None:
     """Serve the page of a study."""
-    import_optional("starlette", "annealvi open", *FOR_PAGE)
+    import_optional(
+        "starlette",
+        "annealvi open",
+        "uvicorn",
+        "openpyxl",
+        "docx",
+        "stop_words",
+        "plotly",
+        "pandas",
+        "tqdm",
+    )
     from annealvi.app import serve
 
     # a reader of files as an argument, because the page must not import the command line
