@@ -220,7 +220,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
-        `bound_` of each run or, with `validation_fraction`, `validation_score_` of each run.  This
+        `bound_` of each run or, with `validation_fraction`, `validation_score_` of each run.
+        Without validation, the run with the highest ELBO is kept.  The ELBO has a term of the
+        topics that `bound_` lacks, so the kept run need not have the lowest `bound_`.  This
         attribute exists only if runs are not merged.
     topic_support_ : ndarray of shape (n_components,)
         The share of runs that found each topic.  A run has found a topic if one of the run's topics
