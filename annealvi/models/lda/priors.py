@@ -48,6 +48,7 @@ from sklearn.utils import gen_batches
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi.checks import TINY
 from annealvi.files.schema import Array, Number, Optional, Schema
 from annealvi.model import Tempering
 from annealvi.partition.estimate import SUMMED_ROWS, PowerGrid
@@ -175,7 +176,6 @@ def _digamma(x: Any) -> NDArray:
 MOVED = 1.0
 #: Number of words whose logarithms are computed together.
 PIECE = 16 * SUMMED_ROWS
-TINY = np.finfo(np.float64).tiny
 
 
 class DocumentPartition:
