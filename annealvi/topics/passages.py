@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from annealvi.checks import COUNT, validated
+from annealvi.exceptions import BadParameter
 from annealvi.topics.vectorizer import check_texts, of_each
 
 #: Where a text is divided, from paragraphs to words, and what joins the pieces again.
@@ -46,7 +47,7 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
     Raises
     ------
     TypeError
-        If the documents are not an iterable of str.
+        If the documents are not an iterable of str, or `data` is not a table.
     ValueError
         If `data` does not have a row for each document.
 
@@ -68,9 +69,14 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
         columns = {name: of_each(data[name], len(texts), f"data[{name!r}]") for name in data}
         data = {name: [column[row] for row in rows] for name, column in columns.items()}
     elif data is not None:
-        of_each(data[data.columns[0]], len(texts), "data")  # only to check the number of rows
-        # of pandas, or of another library
-        data = data.iloc[rows].reset_index(drop=True) if hasattr(data, "iloc") else data[rows]
+        if not hasattr(data, "columns"):
+            raise BadParameter("data", "a DataFrame or a mapping of columns", type(data))
+        if len(data) != len(texts):
+            raise BadParameter("data", f"a row for each of the {len(texts)} documents", len(data))
+        if hasattr(data, "iloc"):  # of pandas
+            data = data.iloc[rows].reset_index(drop=True)
+        else:  # of Arrow or polars
+            data = data.take(rows) if hasattr(data, "to_pylist") else data[rows]
     return Bunch(
         texts=[passage for passages in of_documents for passage in passages],
         document=rows,

@@ -118,7 +118,8 @@ def column_of(values: Any) -> Any:
     """Return an iterable for a column of Arrow, of a data set, or of a table with one column."""
     if hasattr(values, "to_pylist"):  # of Arrow
         return values.to_pylist()
-    if hasattr(values, "__getitem__") and not hasattr(values, "__iter__"):  # of a data set
+    is_sequence = hasattr(values, "__getitem__") and hasattr(values, "__len__")
+    if is_sequence and not hasattr(values, "__iter__"):  # of a data set
         return [values[number] for number in range(len(values))]
     if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 and isinstance(values, np.ndarray):
         return values[:, 0] if values.dtype.kind in "UTO" else values  # an array of texts
