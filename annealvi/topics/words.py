@@ -23,7 +23,7 @@ N_WORDS = 10
 #: The number of words of a label.
 LABEL_WORDS = 3
 #: Columns of tables with a column for each label; labels must differ from them.
-COLUMNS = ("certainty", "label", "n_documents", "topic")
+COLUMNS = ("certainty", "label", "n_documents", "share", "topic")
 #: Two words are similar if at least the first number of letters at their beginnings are equal, and
 #: the rest of each word has at most the second number of letters.
 _STEM = 4
