@@ -14,7 +14,7 @@ from annealvi._optional import import_optional
 from annealvi.checks import COUNT, SHARE, Interval, check_flag, checked, validated
 from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
-from annealvi.metrics import document_completion, topic_diversity, topic_stability
+from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
 from annealvi.topics import (
     cells,
@@ -92,8 +92,8 @@ def _classical(distances: NDArray) -> NDArray:
     return np.where(peaks < 0, -positions, positions)
 
 
-#: The number of top words for which diversity is computed, as in annealvi.metrics.
-_DIVERSITY_WORDS = 25
+#: The numbers of top words for which coherence and diversity are computed, as in annealvi.metrics.
+_COHERENCE_WORDS, _DIVERSITY_WORDS = 10, 25
 #: Documents with fewer words are not listed as outliers, unless most documents have fewer.
 _ODD_WORDS = 10
 #: Lengths of documents that are whole numbers below this limit are shown as integers.
@@ -207,9 +207,12 @@ class TopicSummary(DescribedDocuments):
         self._outlier_measure, self._outlier_values = outlier_measure
         self.history = history
         self.checksum = checksum
-        n_features = self.topics.shape[1]
+        n_topics, n_features = self.topics.shape
         self._together = trust.Together.of(self.topics, self.counts)
-        self.coherence = self._together.coherence
+        self.coherence = np.full(n_topics, np.nan)  # undefined for a single word
+        if n_features > 1:
+            n_words = min(_COHERENCE_WORDS, n_features)
+            self.coherence = topic_coherence(self.topics, self.counts, n_words=n_words)
         self.exclusivity = ranking.exclusivity_of(self.topics)
         self.certainty = shares.certainty_of(self.shares, self.lengths)
         self.quality = {
@@ -1100,20 +1103,21 @@ class TopicSummary(DescribedDocuments):
             - ``weak``: whether new fits probably do not find the topic.  With refits, this means a
               similarity below 0.7.  Without refits, it means a probability below 0.5 or, if the
               probability is unknown, a similarity below 0.7;
-            - ``coherence``: how often the most probable words of the topic occur in the same
-              documents, as NPMI;
-            - ``exclusivity``: how rare these words are in other topics, as in `table`;
+            - ``coherence``: how often the ten most relevant words of the topic occur in the same
+              documents, as NPMI.  (In `table`, it is that of the most probable words);
+            - ``exclusivity``: how rare these words are in other topics;
             - ``overlap``: of the documents with one of two of these words, the share with both, as
               the mean over pairs of words;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
               words) to 1 (no common word);
-            - ``unclear``: whether one of the following holds: half of the topic's ten words are
-              stop words of a language; most topics contain its words (the exclusivity is below
-              K^-0.75); its words occur in the same documents, as those of standard texts and tables
-              do (an overlap above 0.3); the coherence is below that of 99 of 100 sets of words
-              drawn from the documents; or another topic has nearly the same words (the distinctness
-              is below half of the median distance between topics).  All but the last require at
-              least ten words per topic;
+            - ``unclear``: whether one of the following holds: half of the ten words are stop words
+              of a language; many topics contain the words (the exclusivity is below 0.6 times its
+              median over topics); the words occur in the same documents, as those of standard texts
+              and tables do (an overlap above 0.3); the words rarely occur together (the coherence
+              is below half of its median over topics, or below that of 99 of 100 sets of words
+              drawn from the documents); or another topic has nearly the same words (the
+              distinctness is below half of the median distance between topics).  All but the last
+              require at least ten words per topic in the vocabulary;
             - ``reason``: the reasons in words, or an empty string.
         """
         return trust.trust(self._topics, self._together, self.refits)

@@ -15,7 +15,7 @@ from annealvi._kernels import gemm, special
 from annealvi._optional import import_optional
 from annealvi.checks import TINY
 from annealvi.matrices import summed
-from annealvi.metrics.topics import top_columns, topic_coherence
+from annealvi.metrics.topics import RELEVANCE, top_columns, topic_coherence
 from annealvi.topics.described import Topics
 from annealvi.topics.languages import language_of
 from annealvi.topics.words import N_WORDS, exclusivity_of
@@ -42,28 +42,29 @@ REASONS = {
 LOWERS = 1.0
 #: A topic of another fit is considered the same topic if the cosine is at least this number.
 LEAST_SIMILARITY = 0.7
-#: With fewer words for each topic, the ten most probable words of topics may be the same.
+#: With fewer words for each topic, the ten most relevant words of topics may be the same.
 LEAST_WORDS = 10
-#: Topics are incoherent if this share of sets of ten words, drawn by frequency from the documents,
-#: are less coherent; the number of such sets.
+#: Whether a topic is unclear is decided by its most relevant words, as readers see them.  The
+#: thresholds were chosen with 140 topics of seven corpora, which were read before (docs/record/
+#: trust.md).  A topic is incoherent below this share of the median coherence of topics ...
+LEAST_COHERENCE = 0.5
+#: ... and below that of nearly all sets of ten words, drawn by their frequency in the documents.
 CHANCE = 0.99
 N_CHANCE = 100
-#: The top words of standard texts and of tables have a larger overlap.  In fits of 20 topics to
-#: posts, news, speeches, reviews and descriptions, five topics of such words had 0.29 to 0.35, and
-#: other topics at most 0.28.
+#: Words are general below this share of the median exclusivity of topics.
+LEAST_EXCLUSIVITY = 0.6
+#: The words of standard texts and of tables have a larger overlap.
 LARGEST_OVERLAP = 0.3
-#: Words are general if more than K ** GENERAL topics contain them (effectively, of K topics).
-GENERAL = 0.75
 #: Two topics have nearly the same words if their distance is less than this share of the median
-#: distance.  Two halves of one planted topic have distances of 0.32 to 0.42.  In fits of 20 topics
-#: to the same five corpora, the nearest topics have shares of 0.69 or more.
+#: distance of topics.  Two halves of one planted topic have distances of 0.32 to 0.42, where others
+#: have 0.9.  In fits of 20 topics to five corpora, the nearest topics have shares above 0.68.
 LEAST_DISTANCE = 0.5
 #: With fewer documents per topic, topics are uncertain.
 N_DOCUMENTS = 20
 
 
 class Together(NamedTuple):
-    """How often the most probable words of topics occur in the same documents."""
+    """How often the most relevant words of topics occur in the same documents."""
 
     #: NPMI of each topic (:func:`annealvi.metrics.topic_coherence`).
     coherence: NDArray
@@ -89,14 +90,15 @@ class Together(NamedTuple):
             chance = float(np.quantile(topic_coherence(drawn, counts, n_words=n_words), CHANCE))
         overlap = []
         occurs = csr_matrix(counts > 0, dtype=np.float64).tocsc()
-        for columns in top_columns(topics, n_words):
+        for columns in top_columns(topics, n_words, RELEVANCE):
             # numbers of documents with both words of a pair, and with each word
             both = (occurs[:, columns].T @ occurs[:, columns]).toarray()
             first, second = np.triu_indices(n_words, k=1)
             each = np.diag(both)
             either = each[first] + each[second] - both[first, second]
             overlap.append((both[first, second] / np.maximum(either, 1)).mean())
-        return cls(topic_coherence(topics, counts, n_words=n_words), chance, np.array(overlap))
+        coherence = topic_coherence(topics, counts, n_words=n_words, relevance=RELEVANCE)
+        return cls(coherence, chance, np.array(overlap))
 
 
 def hellinger(topics: NDArray) -> NDArray:
@@ -136,12 +138,13 @@ def match(topics: NDArray, second: NDArray) -> NDArray:
 def evidence_of(components: NDArray, sizes: NDArray, support: NDArray) -> dict[str, NDArray]:
     """Return the evidence of a fit on whether new fits find its topics.
 
-    Size is the logarithm of the share of a topic, divided by the mean share.
+    Size is the logarithm of the share of a topic, divided by the mean share.  Exclusivity is the
+    share of the occurrences of the topic's words that belong to the topic.
     """
     return {
         "support": support,
         "size": special.log(np.maximum(sizes * len(sizes), TINY)),
-        "exclusivity": exclusivity_of(components),
+        "exclusivity": exclusivity_of(components * sizes[:, None]),
     }
 
 
@@ -202,7 +205,14 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
     smallest, neighbours = nearest(distances)
     others = distances[np.triu_indices(n_topics, k=1)]
     least_distance = LEAST_DISTANCE * np.median(others) if len(others) else 0.0
-    exclusivity = exclusivity_of(topics.components)
+    exclusivity = exclusivity_of(topics.components, relevance=RELEVANCE)
+    is_general = exclusivity < LEAST_EXCLUSIVITY * np.median(exclusivity)
+    is_standard = is_incoherent = is_random = np.zeros(n_topics, dtype=bool)
+    if together is not None:  # comparisons with NaN are False
+        is_standard = together.overlap > LARGEST_OVERLAP
+        usual = np.median(together.coherence)
+        is_incoherent = (together.coherence < LEAST_COHERENCE * usual) & (usual > 0)
+        is_random = together.coherence < together.chance
     texts = []
     for k in range(n_topics):
         of_topic = []
@@ -210,12 +220,14 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
             language = language_of(topics.top(k))
             if language:
                 of_topic.append(f"stop words of {language.capitalize()}")
-            elif exclusivity[k] < n_topics**-GENERAL:
-                of_topic.append("most topics contain its words")
-            if together is not None and together.overlap[k] > LARGEST_OVERLAP:
+            elif is_general[k]:
+                of_topic.append("many topics contain its words")
+            if is_standard[k]:
                 of_topic.append("its words occur in the same documents, as in standard texts")
-            if together is not None and together.coherence[k] < together.chance:
+            if is_random[k]:
                 of_topic.append("its words occur together hardly more often than by chance")
+            elif is_incoherent[k]:
+                of_topic.append("its words occur together less often than those of other topics")
         if smallest[k] < least_distance:
             label = topics.labels[neighbours[k]]
             of_topic.append(f"nearly the same words as topic {neighbours[k]} ({label})")
@@ -253,7 +265,7 @@ def trust(topics: Topics, together: Together, refits: Any) -> Any:
         "similarity": similarity_of(topics, refits),
         "weak": [bool(text) for text in why_weak(topics, refits)],
         "coherence": together.coherence,
-        "exclusivity": exclusivity_of(topics.components),
+        "exclusivity": exclusivity_of(topics.components, relevance=RELEVANCE),
         "overlap": together.overlap,
         "distinctness": nearest(hellinger(topics.components))[0],  # the distances
         "unclear": [bool(text) for text in why_unclear(topics, together)],

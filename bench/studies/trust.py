@@ -120,10 +120,10 @@ def one(X: sparse.csr_matrix, n_topics: int, seed: int) -> dict[str, Any]:
     lda = TemperedLDA(n_topics, random_state=seed).fit(X)
     seconds = time.process_time() - began
     sizes = lda.components_.sum(axis=1, dtype=float)
-    values = evidence_of(lda.components_, sizes / sizes.sum(), lda.topic_support_)
-    values["coherence"] = topic_coherence(lda.components_, X)
-    probabilities = lda.components_ / lda.components_.sum(axis=1, dtype=float, keepdims=True)
-    values["distinctness"] = nearest(hellinger(probabilities))[0]
+    components = lda.components_ / sizes[:, None]
+    values = evidence_of(components, sizes / sizes.sum(), lda.topic_support_)
+    values["coherence"] = topic_coherence(components, X)
+    values["distinctness"] = nearest(hellinger(components))[0]
     refits = refit(lda, X, N_REFITS, random_state=1000 + seed)
     values["similarity"] = np.median(refits.similarity, axis=0)
     topics = {name: np.round(array, 4).tolist() for name, array in values.items()}
