@@ -1111,11 +1111,11 @@ class TopicSummary(DescribedDocuments):
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
               words) to 1 (no common word);
             - ``unclear``: whether one of the following holds: half of the ten words are stop words
-              of a language; many topics contain the words (the exclusivity is below 0.6 times its
+              of a language; many topics contain the words (the exclusivity is below 0.65 times its
               median over topics); the words occur in the same documents, as those of standard texts
-              and tables do (an overlap above 0.3); the words rarely occur together (the coherence
-              is below half of its median over topics, or below that of 99 of 100 sets of words
-              drawn from the documents); or another topic has nearly the same words (the
+              and tables do (an overlap above 0.3); the words occur together less often than those
+              of other topics (the coherence has covered less than 0.6 of the way from words drawn
+              by chance to the median topic); or another topic has nearly the same words (the
               distinctness is below half of the median distance between topics).  All but the last
               require at least ten words per topic in the vocabulary;
             - ``reason``: the reasons in words, or an empty string.

@@ -45,14 +45,14 @@ LEAST_SIMILARITY = 0.7
 #: With fewer words for each topic, the ten most relevant words of topics may be the same.
 LEAST_WORDS = 10
 #: Whether a topic is unclear is decided by its most relevant words, as readers see them.  The
-#: thresholds were chosen with 140 topics of seven corpora, which were read before (docs/record/
-#: trust.md).  A topic is incoherent below this share of the median coherence of topics ...
-LEAST_COHERENCE = 0.5
-#: ... and below that of nearly all sets of ten words, drawn by their frequency in the documents.
-CHANCE = 0.99
-N_CHANCE = 100
+#: thresholds were chosen with 200 topics of ten corpora, which were read before (docs/record/
+#: trust.md).  A topic is incoherent if its coherence has covered less than this share of the way
+#: from that of ten words drawn by their frequency to that of the median topic.
+LEAST_COHERENCE = 0.6
+#: The number of sets of words that are drawn.
+N_DRAWN = 100
 #: Words are general below this share of the median exclusivity of topics.
-LEAST_EXCLUSIVITY = 0.6
+LEAST_EXCLUSIVITY = 0.65
 #: The words of standard texts and of tables have a larger overlap.
 LARGEST_OVERLAP = 0.3
 #: Two topics have nearly the same words if their distance is less than this share of the median
@@ -68,7 +68,7 @@ class Together(NamedTuple):
 
     #: NPMI of each topic (:func:`annealvi.metrics.topic_coherence`).
     coherence: NDArray
-    #: The NPMI that few sets of words drawn by their frequency exceed, or NaN.
+    #: The median NPMI of sets of words drawn by their frequency, or NaN.
     chance: float
     #: Of the documents with one of two words, those with both; the mean over pairs of words.
     overlap: NDArray
@@ -84,10 +84,10 @@ class Together(NamedTuple):
         chance = np.nan
         if np.count_nonzero(frequency) >= n_words:
             rng = np.random.default_rng(0)
-            drawn = np.zeros((N_CHANCE, len(frequency)))
+            drawn = np.zeros((N_DRAWN, len(frequency)))
             for row in drawn:
                 row[rng.choice(len(row), n_words, replace=False, p=frequency / frequency.sum())] = 1
-            chance = float(np.quantile(topic_coherence(drawn, counts, n_words=n_words), CHANCE))
+            chance = float(np.median(topic_coherence(drawn, counts, n_words=n_words)))
         overlap = []
         occurs = csr_matrix(counts > 0, dtype=np.float64).tocsc()
         for columns in top_columns(topics, n_words, RELEVANCE):
@@ -207,12 +207,11 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
     least_distance = LEAST_DISTANCE * np.median(others) if len(others) else 0.0
     exclusivity = exclusivity_of(topics.components, relevance=RELEVANCE)
     is_general = exclusivity < LEAST_EXCLUSIVITY * np.median(exclusivity)
-    is_standard = is_incoherent = is_random = np.zeros(n_topics, dtype=bool)
+    is_standard = is_incoherent = np.zeros(n_topics, dtype=bool)
     if together is not None:  # comparisons with NaN are False
         is_standard = together.overlap > LARGEST_OVERLAP
-        usual = np.median(together.coherence)
-        is_incoherent = (together.coherence < LEAST_COHERENCE * usual) & (usual > 0)
-        is_random = together.coherence < together.chance
+        usual = np.median(together.coherence) - together.chance
+        is_incoherent = together.coherence < together.chance + LEAST_COHERENCE * usual
     texts = []
     for k in range(n_topics):
         of_topic = []
@@ -224,9 +223,7 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
                 of_topic.append("many topics contain its words")
             if is_standard[k]:
                 of_topic.append("its words occur in the same documents, as in standard texts")
-            if is_random[k]:
-                of_topic.append("its words occur together hardly more often than by chance")
-            elif is_incoherent[k]:
+            if is_incoherent[k]:
                 of_topic.append("its words occur together less often than those of other topics")
         if smallest[k] < least_distance:
             label = topics.labels[neighbours[k]]
