@@ -222,9 +222,9 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
             elif is_general[k]:
                 of_topic.append("many topics contain its words")
             if is_standard[k]:
-                of_topic.append("its words occur in the same documents, as in standard texts")
+                of_topic.append("its words occur in the same documents, like standard texts")
             if is_incoherent[k]:
-                of_topic.append("its words occur together less often than those of other topics")
+                of_topic.append("its words rarely occur together")
         if smallest[k] < least_distance:
             label = topics.labels[neighbours[k]]
             of_topic.append(f"nearly the same words as topic {neighbours[k]} ({label})")

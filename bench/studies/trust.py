@@ -281,8 +281,8 @@ def main() -> None:
     else:
         rows = [
             row
-            for name in ("arxiv_demo3k", "poliblog5k")
-            for row in words(name, counts_of(name), chosen.draws)
+            for name, corpus in (("abstracts", "arxiv_demo3k"), ("poliblog5k", "poliblog5k"))
+            for row in words(name, counts_of(corpus), chosen.draws)
         ]
         print(table(["corpus", "expected number", "words", "annealvi", "words independent"], rows))
 

@@ -157,13 +157,13 @@ def test_words_of_the_same_documents_and_words_of_chance_are_unclear():
     ]
     assert together.overlap[1] == pytest.approx(np.mean(overlaps))
     assert unclear(THEMES, together=together) == [
-        "its words occur in the same documents, as in standard texts",
+        "its words occur in the same documents, like standard texts",
         *[""] * 3,
     ]
     mixed = THEMES.copy()
     mixed[1, 20:] = np.tile([10.0, 0.1, 0.1, 0.1, 0.1], 12)  # words of three themes
     together = trust.Together.of(mixed, csr_matrix(counts))
-    why = "its words occur together less often than those of other topics"
+    why = "its words rarely occur together"
     assert why in unclear(mixed, together=together)[1]
     # the words of the documents and the other topics decide what is usual
     for chance, is_marked in ((-0.2, False), (0.0, True), (np.nan, False)):
