@@ -170,10 +170,10 @@ def why_weak(topics: Topics, refits: Any = None) -> list[str]:
     similarity = similarity_of(topics, refits)
     texts = [""] * len(similarity)
     if refits is None and topics.evidence is not None:
-        for k, probability in enumerate(probability_of(topics.evidence)):
-            if probability < LEAST_PROBABILITY:
-                texts[k] = f"a new fit finds it with probability {probability:.2f}"
-                texts[k] += f" ({_lowered(topics.evidence, k)})"
+        probability = probability_of(topics.evidence)
+        for k in np.flatnonzero(probability < LEAST_PROBABILITY):
+            texts[k] = f"a new fit finds it with probability {probability[k]:.2f}"
+            texts[k] += f" ({_lowered(topics.evidence, k)})"
         return texts
     for k in np.flatnonzero(similarity < LEAST_SIMILARITY):  # none is NaN
         texts[k] = f"other fits found no similar topic (cosine {similarity[k]:.2f})"
@@ -207,11 +207,12 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
     least_distance = LEAST_DISTANCE * np.median(others) if len(others) else 0.0
     exclusivity = exclusivity_of(topics.components, relevance=RELEVANCE)
     is_general = exclusivity < LEAST_EXCLUSIVITY * np.median(exclusivity)
-    is_standard = is_incoherent = np.zeros(n_topics, dtype=bool)
-    if together is not None:  # comparisons with NaN are False
-        is_standard = together.overlap > LARGEST_OVERLAP
-        usual = np.median(together.coherence) - together.chance
-        is_incoherent = together.coherence < together.chance + LEAST_COHERENCE * usual
+    if together is None:  # comparisons with NaN are False
+        unknown = np.full(n_topics, np.nan)
+        together = Together(unknown, np.nan, unknown)
+    is_standard = together.overlap > LARGEST_OVERLAP
+    usual = np.median(together.coherence) - together.chance
+    is_incoherent = together.coherence < together.chance + LEAST_COHERENCE * usual
     texts = []
     for k in range(n_topics):
         of_topic = []

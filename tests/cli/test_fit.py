@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import warnings
+from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -42,6 +43,22 @@ def test_texts_of_every_kind_give_the_same_topics(call, jsonl, table, folder, tm
         assert "read 36 documents" in done.err
         assert "18 words of 36 documents are counted" in done.err
     assert outs[0].out == outs[1].out == outs[3].out and not list(outs[0].place.iterdir())
+
+
+def test_printed_shares_are_those_of_the_report(call, jsonl, rows):
+    texts = [row["text"] for row in rows[:5]] * 6 + [row["text"] for row in rows[5:]]
+    lines = jsonl.parent / "uneven.txt"
+    lines.write_text("\n".join(texts), encoding="utf-8")
+    done = call("fit", lines, "--n-topics", 4, "--model", "m", "--report", "r.html")
+    model = annealvi.load("m")
+    shares = model.describe(texts).topic_shares
+    assert np.abs(model.components_.sum(axis=1) / model.components_.sum() - shares).max() > 1e-3
+    printed = re.findall(r"^ +(\d+)[* ] +([\d.]+)%", done.out, re.MULTILINE)
+    assert len(printed) == 4
+    report = Path("r.html").read_text("utf-8")
+    for topic, share in printed:
+        assert f"{shares[int(topic)]:.1%}" == f"{share}%"
+        assert re.search(rf'data-topic="{topic}">.*?<td class="number">{share}%', report)
 
 
 def test_columns_are_joined(call, table, jsonl):
