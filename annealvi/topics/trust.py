@@ -21,11 +21,11 @@ from annealvi.topics.languages import language_of
 from annealvi.topics.words import N_WORDS, exclusivity_of
 
 #: The logistic regression of whether new fits find a topic on the `evidence` of the fit: the
-#: coefficient of each kind of evidence, and its usual value.  The coefficients were found with six
+#: coefficient of each kind of evidence, and its mean over topics that new fits found.  The coefficients were found with six
 #: open corpora by `python -m bench.studies.trust` (docs/record/trust.md).
-INTERCEPT = -7.24
-COEFFICIENTS = {"support": 10.6, "size": 4.18, "exclusivity": 4.56}
-USUAL = {"support": 0.8, "size": 0.0, "exclusivity": 0.45}
+INTERCEPT = -8.36
+COEFFICIENTS = {"support": 11.5, "size": 2.10, "exclusivity": 4.96}
+USUAL = {"support": 0.81, "size": 0.0, "exclusivity": 0.32}
 #: A topic is weak if a new fit finds it with a lower probability.
 LEAST_PROBABILITY = 0.5
 #: What is said of topics without a probability.
