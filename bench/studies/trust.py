@@ -2,6 +2,7 @@
 
     python -m bench.studies.trust fits [--corpora ap kos] [--n-topics 10 30] [--seeds 0 1 2]
     python -m bench.studies.trust table
+    python -m bench.studies.trust unclear
     python -m bench.studies.trust words [--draws 20]
 
 `fits` compares each default fit with five other fits, which have other seeds and documents drawn
@@ -14,6 +15,9 @@ the other corpora were chosen afterwards, in the order of the list.
 marked topics and of the others come back, the calibration of the probability, its area under the
 ROC curve (AUC) beside that of each kind of evidence alone, and the coefficients, also without one
 corpus at a time.
+
+`unclear` compares the topics that are marked as unclear with those that a reader found meaningless
+or mixed.  The reader saw the twelve most relevant words of each topic, and no mark (unclear.json).
 
 For `words`, groups of documents are drawn at random, so no word is used differently.  The table
 shows the share of 95% intervals of `TopicSummary.words_by_group` that exclude 0, for several
@@ -58,6 +62,7 @@ from bench.markdown import table
 PRIOR = 500.0
 COUNTS = (5, 20, 50, np.inf)
 RESULTS = CHECKOUT / "bench" / "studies" / "trust.json"
+UNCLEAR = CHECKOUT / "bench" / "studies" / "unclear.json"
 N_REFITS = 5
 N_BINS = 10
 
@@ -215,7 +220,10 @@ def tables() -> None:
             ["probability", *(f"{probability[b].mean():.2f}" for b in bins)],
             ["come back", *(f"{topics.come_back[b].mean():.2f}" for b in bins)],
         ]
-        print(table(["bin", *range(1, N_BINS + 1)], rows), f"\n\nlargest gap {max(gaps):.2f}\n")
+        print(
+            table(["bin", *map(str, range(1, N_BINS + 1))], rows),
+            f"\n\nlargest gap {max(gaps):.2f}\n",
+        )
         if is_open:
             without(chosen)
 
@@ -236,6 +244,22 @@ def without(records: list[dict[str, Any]]) -> None:
         rows.append([name, *numbers, area(of_corpus, values)])
     print(table(["left out", "intercept", *COEFFICIENTS, "AUC"], rows))
     print(f"\nAUC of each corpus by the others, pooled: {area(topics, probability)}")
+
+
+def unclear() -> None:
+    """Print how many of the topics that a reader did not find clear are marked as unclear."""
+    rows = []
+    for name, read in json.loads(UNCLEAR.read_text("utf-8")).items():
+        corpus = load_corpus(name)
+        X = sparse.csr_matrix(corpus.data)[slice(*read["rows"])].astype(np.float64)
+        lda = TemperedLDA(20, random_state=0).fit(X)
+        marked = describe(lda, X, corpus.feature_names).trust.unclear.to_numpy()
+        for kind in ("meaningless", "mixed"):
+            rows.append([name, kind, str(len(read[kind])), str(marked[read[kind]].sum())])
+        clear = np.ones(20, dtype=bool)
+        clear[[*read["meaningless"], *read["mixed"]]] = False
+        rows.append([name, "clear", str(clear.sum()), str(marked[clear].sum())])
+    print(table(["corpus", "a reader found", "topics", "marked as unclear"], rows))
 
 
 def words(name: str, X: sparse.csr_matrix, n_draws: int) -> list[list[str]]:
@@ -268,7 +292,7 @@ def words(name: str, X: sparse.csr_matrix, n_draws: int) -> list[list[str]]:
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("what", choices=["fits", "table", "words"])
+    options.add_argument("what", choices=["fits", "table", "unclear", "words"])
     options.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
     options.add_argument("--n-topics", nargs="+", type=int)
     options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -278,6 +302,8 @@ def main() -> None:
         fits(chosen.corpora, chosen.n_topics, chosen.seeds)
     elif chosen.what == "table":
         tables()
+    elif chosen.what == "unclear":
+        unclear()
     else:
         rows = [
             row
