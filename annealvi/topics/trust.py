@@ -171,7 +171,7 @@ def why_weak(topics: Topics, refits: Any = None) -> list[str]:
     texts = [""] * len(similarity)
     if refits is None and topics.evidence is not None:
         probability = probability_of(topics.evidence)
-        for k in np.flatnonzero(probability < LEAST_PROBABILITY):
+        for k in np.flatnonzero(probability < LEAST_PROBABILITY).tolist():
             texts[k] = f"a new fit finds it with probability {probability[k]:.2f}"
             texts[k] += f" ({_lowered(topics.evidence, k)})"
         return texts
@@ -191,8 +191,8 @@ def _lowered(evidence: dict[str, NDArray], k: int) -> str:
     lowered = {
         name: COEFFICIENTS[name] * (USUAL[name] - evidence[name][k]) for name in COEFFICIENTS
     }
-    least = min(LOWERS, max(lowered.values()))  # at least one of them
-    return ", ".join(REASONS[name] for name, loss in lowered.items() if loss >= least)
+    threshold = min(LOWERS, max(lowered.values()))  # which at least one of them reaches
+    return ", ".join(REASONS[name] for name, loss in lowered.items() if loss >= threshold)
 
 
 def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
