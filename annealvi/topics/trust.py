@@ -21,8 +21,8 @@ from annealvi.topics.languages import language_of
 from annealvi.topics.words import N_WORDS, exclusivity_of
 
 #: The logistic regression of whether new fits find a topic on the `evidence` of the fit: the
-#: coefficient of each kind of evidence, and its mean over topics that new fits found.  The coefficients were found with six
-#: open corpora by `python -m bench.studies.trust` (docs/record/trust.md).
+#: coefficient of each kind of evidence, and its mean over topics that new fits found.  Both come
+#: from six open corpora, by `python -m bench.studies.trust` (docs/record/trust.md).
 INTERCEPT = -8.36
 COEFFICIENTS = {"support": 11.5, "size": 2.10, "exclusivity": 4.96}
 USUAL = {"support": 0.81, "size": 0.0, "exclusivity": 0.32}
@@ -84,16 +84,23 @@ class Together(NamedTuple):
         chance = np.nan
         if np.count_nonzero(frequency) >= n_words:
             rng = np.random.default_rng(0)
-            drawn = np.zeros((N_DRAWN, len(frequency)))
-            for row in drawn:
-                row[rng.choice(len(row), n_words, replace=False, p=frequency / frequency.sum())] = 1
-            chance = float(np.median(topic_coherence(drawn, counts, n_words=n_words)))
+            shares = frequency / frequency.sum()
+            drawn = np.array(
+                [rng.choice(len(shares), n_words, replace=False, p=shares) for _ in range(N_DRAWN)]
+            )
+            words, places = np.unique(drawn, return_inverse=True)
+            sets = np.zeros((N_DRAWN, len(words)))
+            np.put_along_axis(sets, places.reshape(drawn.shape), 1.0, axis=1)
+            coherence_of_sets = topic_coherence(sets, counts[:, words], n_words=n_words)
+            chance = float(np.median(coherence_of_sets))
+        top = top_columns(topics, n_words, RELEVANCE)
+        words, places = np.unique(top, return_inverse=True)
+        occurs = (counts[:, words] > 0).astype(np.float64).tocsc()
+        first, second = np.triu_indices(n_words, k=1)
         overlap = []
-        occurs = csr_matrix(counts > 0, dtype=np.float64).tocsc()
-        for columns in top_columns(topics, n_words, RELEVANCE):
+        for columns in places.reshape(top.shape):
             # numbers of documents with both words of a pair, and with each word
             both = (occurs[:, columns].T @ occurs[:, columns]).toarray()
-            first, second = np.triu_indices(n_words, k=1)
             each = np.diag(both)
             either = each[first] + each[second] - both[first, second]
             overlap.append((both[first, second] / np.maximum(either, 1)).mean())
