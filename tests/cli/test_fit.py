@@ -137,7 +137,10 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     seeds = ("--n-topics", 2, "--seed-words", '{"last": ["sail"]}')
     assert "contains no words, so --seed-words needs --vocabulary" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
-    assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
+    printed = call("fit", counts, *seeds).out
+    assert re.search(r"^ +0 .*  last: sail", printed, re.MULTILINE)
+    # seed words allow only one run
+    assert "The probability that a new fit finds a topic is unknown" in printed
 
 
 @cases(
