@@ -223,7 +223,9 @@ def choose_n_topics(
           highest quality, which is coherence times diversity.  Coherence is high if the ten most
           probable words of each topic occur in the same documents.  Diversity is the share of
           distinct words in these lists of ten words.  With too few topics a topic mixes several
-          themes and is less coherent; with too many, topics repeat each other.
+          themes and is less coherent; with too many, topics repeat each other.  If the highest
+          quality exceeds 0 by no more than its standard deviation, the texts show no clear topics,
+          and the smallest number is recommended.
         - ``"held_out_log_likelihood"`` is for predicting words, or for topic proportions that are
           features of another model.  The gain is this log-likelihood minus that of a prediction by
           word frequencies alone.  The smallest number of topics with at least 95% of the largest

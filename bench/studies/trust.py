@@ -226,6 +226,9 @@ def tables() -> None:
         )
         if is_open:
             without(chosen)
+    topics = Topics(records)
+    rows = [marks("all corpora", topics, topics.probability(), LEAST_PROBABILITY)]
+    print(table(HEAD, rows))
 
 
 def without(records: list[dict[str, Any]]) -> None:
