@@ -182,7 +182,7 @@ def why_weak(topics: Topics, refits: Any = None) -> list[str]:
             texts[k] = f"a new fit finds it with probability {probability[k]:.2f}"
             texts[k] += f" ({_lowered(topics.evidence, k)})"
         return texts
-    for k in np.flatnonzero(similarity < LEAST_SIMILARITY):  # none is NaN
+    for k in np.flatnonzero(similarity < LEAST_SIMILARITY).tolist():  # none is NaN
         texts[k] = f"other fits found no similar topic (cosine {similarity[k]:.2f})"
         if refits is not None:
             share = refits.found_again[k]
