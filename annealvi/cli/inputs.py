@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import json
 import os
 import re
 from argparse import Namespace
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from annealvi._optional import import_optional
 from annealvi.corpus import read_cells, read_lda_c, read_uci
 from annealvi.corpus.cells import has_names
 from annealvi.corpus.files import (
-    GZIP,
     decoded,
     naming,
     opened,
     read_npz,
     read_vocabulary,
+    unpacked,
     with_words,
 )
 from annealvi.corpus.office import columns_of, is_hidden, read_docx, read_xlsx, read_zip
@@ -161,7 +161,7 @@ def kind_of(path: Path) -> str:
 
 
 def read_text(path: str | Path, encoding: str) -> str:
-    """Read a text file, which may be compressed by gzip."""
+    """Read a text file, which may be compressed."""
     with opened(path, "text") as stream:
         text = decoded(stream.read(), encoding)
     return _checked_text(text.replace("\r\n", "\n").replace("\r", "\n"), path, encoding)
@@ -313,14 +313,18 @@ def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]
         except ValueError as error:
             errors[file.as_posix()] = error
     if errors:
+        encodings = (
+            "name more than one: --encoding utf-8,cp1252 reads each file in the first that fits"
+        )
+        if "," in encoding:
+            encodings = "name it in --encoding too"
         only_texts = "use --files to read only texts, for example --files '*.txt'"
         if pattern != "*":
             only_texts = f"leave them out by a narrower pattern than --files {pattern!r}"
         raise ValueError(
-            f"{str(next(iter(errors.values()))).removesuffix('.')}. {len(errors)} of {len(files)} files cannot be read: "
-            f"{', '.join([*errors][:LISTED])}. If they are texts in another encoding, name more "
-            "than one: --encoding utf-8,cp1252 reads each file in the first that fits. If they are "
-            f"no texts, {only_texts}."
+            f"{str(next(iter(errors.values()))).removesuffix('.')}. {len(errors)} of {len(files)} "
+            f"files cannot be read: {', '.join([*errors][:LISTED])}. If they are texts in another "
+            f"encoding, {encodings}. If they are no texts, {only_texts}."
         )
     return columns_of(documents)
 
@@ -338,8 +342,7 @@ def _read_file_as_table(path: Path, kind: str, encoding: str) -> Any:
         # unpacks the file if its name says that it is compressed
         with pandas.io.common.get_handle(path, "rb", is_text=False, compression="infer") as handle:
             content = handle.handle.read()
-        if content.startswith(GZIP):  # from a pipe, which has no name
-            content = gzip.decompress(content)
+        content = unpacked(io.BytesIO(content)).read()  # if it is from a pipe, which has no name
         text = _checked_text(decoded(content, encoding), path, encoding)
         if kind == "jsonl":
             return _columns_of_json(text)
@@ -376,6 +379,11 @@ def _columns_of_json(text: str) -> dict[str, list]:
             try:
                 rows.append(json.loads(line))
             except (ValueError, RecursionError) as error:
+                if line.lstrip().startswith("["):
+                    raise ValueError(
+                        f"line {number} begins a list, but each line must be a JSON object. Save "
+                        "the file as .csv, or write each object on one line."
+                    ) from error
                 raise ValueError(f"line {number}, {line[:40]!r}, is not JSON: {error}") from error
             if not isinstance(rows[-1], dict):
                 raise ValueError(f"line {number} must be a JSON object. Got {line[:40]!r}.")
@@ -419,22 +427,27 @@ def _separator(text: str) -> str:
 def _quoting(text: str, separator: str) -> int:
     """Find out whether quotation marks enclose cells, or are a part of the texts.
 
-    They are a part of the texts if a quotation ends within a cell or not at all, or joins lines
-    that have as many columns as the header.
+    They are a part of the texts if they join lines that have as many columns as the header.  All
+    other lines must have as many too, unless tabs, which texts hardly contain, separate columns.
+    In a single column, a quotation must also end within a cell or not at all.
     """
-    try:
-        is_joined = False
-        reader = _reader(text, separator, strict=True)
-        for number, _ in enumerate(reader, start=1):
-            # a row has more than one line, because a quotation contains a line break
-            is_joined |= reader.line_num > number
-        if not is_joined or separator == ALONE:
+    if separator == ALONE:
+        with suppress(csv.Error):
+            deque(_reader(text, separator, strict=True), maxlen=0)
             return csv.QUOTE_MINIMAL
-    except csv.Error:  # a quotation ends within a cell or not at all
-        is_joined = len([*_reader(text, separator)]) < len([*_reader(text, ALONE, csv.QUOTE_NONE)])
+    lines = [*io.StringIO(text, newline="")]
+    joined: list[str] = []  # the lines of rows that have more than one line
+    n_read = 0
+    reader = _reader(text, separator)
+    for _ in reader:
+        if reader.line_num > n_read + 1:
+            joined += lines[n_read : reader.line_num]
+        n_read = reader.line_num
     # the numbers of columns if quotation marks are a part of the texts
-    lengths = {len(row) for row in _reader(text, separator, csv.QUOTE_NONE) if row}
-    return csv.QUOTE_NONE if is_joined and len(lengths) == 1 else csv.QUOTE_MINIMAL
+    compared = [lines[0], *joined] if separator == "\t" else lines
+    rows = _reader("".join(compared), separator, csv.QUOTE_NONE)
+    lengths = {len(row) for row in rows if row}
+    return csv.QUOTE_NONE if joined and len(lengths) == 1 else csv.QUOTE_MINIMAL
 
 
 def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[str] | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from os import PathLike, fspath
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,12 @@ from annealvi.matrices import sound_csr
 
 #: Numbers of words or documents below this limit may always have gaps; see :func:`check_gaps`.
 MOST_GAPS = 10**7
-#: The first bytes of a file that is compressed by gzip.
-GZIP = b"\x1f\x8b"
+#: The first bytes of compressed files, and what opens them.
+OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+}
 #: A line of LDA-C: the number of words, and pairs of a word and its count.
 LDA_C = re.compile(rb"\d+(?: \d+:[+\-\d.eEinfaN]+)*")
 #: The number of lines that are parsed at a time in files with a line for each entry.
@@ -49,12 +55,17 @@ def naming(path: str | PathLike, kind: str, hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def opened(path: str | PathLike, kind: str) -> Iterator[IO[bytes]]:
-    """Open a file that may be compressed by gzip, and add its name to errors of the parser."""
+    """Open a file that may be compressed, and add its name to errors of the parser."""
     with open(path, "rb") as file, naming(path, kind):
-        stream = cast(IO[bytes], file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
-        packed = stream.read(len(GZIP)) == GZIP  # by its contents, because names can be wrong
-        stream.seek(0)
-        yield cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream
+        yield unpacked(file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
+
+
+def unpacked(stream: IO[bytes]) -> IO[bytes]:
+    """Return the unpacked stream, if its first bytes show that it is compressed."""
+    beginning = stream.read(8)
+    stream.seek(0)
+    unpack = next((OPENERS[mark] for mark in OPENERS if beginning.startswith(mark)), None)
+    return stream if unpack is None else unpack(stream)
 
 
 def decoded(content: bytes, encodings: str) -> str:

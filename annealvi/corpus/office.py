@@ -8,7 +8,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import IO, Any
 
 from annealvi._optional import import_optional
-from annealvi.corpus.files import decoded
+from annealvi.corpus.files import decoded, naming
 
 #: A zip file (also a .xlsx or .docx file) that unpacks to more bytes is refused.
 LARGEST_UNPACKED = 4 * 2**30
@@ -54,7 +54,8 @@ def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[st
                 if inside.suffix.lower() == ".docx":
                     documents[inside] = "\n".join(read_docx(file))
                 elif inside.suffix.lower() == ".txt":
-                    documents[inside] = decoded(file.read(), encoding)
+                    with naming(inside, "text"):
+                        documents[inside] = decoded(file.read(), encoding)
                 else:
                     raise ValueError(f"it must contain only .txt and .docx files. Got {name!r}.")
     return columns_of(documents)

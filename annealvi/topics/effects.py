@@ -464,15 +464,21 @@ def _warn_of_numbers(formula: str, frame: Any) -> None:
         if column.dtype.kind != "O" or as_category or not _in_formula(name, formula):
             continue
         known = column.dropna()
-        # few different texts are probably codes of categories
-        if known.nunique() <= FEW_VALUES or not all(isinstance(value, str) for value in known):
+        # few different texts are probably codes of categories; dates are converted
+        if known.nunique() <= FEW_VALUES or are_dates(column):
             continue
-        if numbers_in(column, pandas)[0] is not None:
+        numbers = [value for value in known if _is_like_a_number(str(value))]
+        if 2 * len(numbers) >= len(known) or numbers_in(column, pandas)[0] is not None:
             warn_user(
                 f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
                 "Each of them is a category. Convert them with pandas.to_numeric, or write "
                 f"C({name})."
             )
+
+
+def _is_like_a_number(text: str) -> bool:
+    """Whether a text has digits and no letters, such as 1,190,000 or 5%."""
+    return any(map(str.isdigit, text)) and not any(map(str.isalpha, text))
 
 
 def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:

@@ -14,7 +14,13 @@ from annealvi.exceptions import BadParameter
 from annealvi.topics.vectorizer import check_texts, of_each
 
 #: Where a text is divided, from paragraphs to words, and what joins the pieces again.
-BREAKS = ((r"\n\s*\n", "\n\n"), (r"\n", "\n"), (r"(?<=[.!?。！？])\s*", " "), (r"\s+", " "))
+BREAKS = (
+    (r"\n\s*\n", "\n\n"),
+    (r"\n", "\n"),
+    (r"(?<=[。！？])", ""),
+    (r"(?<=[.!?])\s+", " "),
+    (r"\s+", " "),
+)
 #: The number of characters of a word, for scripts without spaces between words.
 LETTERS = 8
 

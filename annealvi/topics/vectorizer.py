@@ -71,6 +71,8 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
             hint = "Remove the document, or replace it by ''." if missing else ""
             if isinstance(text, bytes | bytearray):
                 hint = "Decode bytes, for example by text.decode('utf-8')."
+            elif isinstance(text, Mapping):  # a row of a table
+                hint = f"Choose one of the columns, {[str(column) for column in text][:10]}."
             elif isinstance(text, Iterable) and not hasattr(text, "shape"):
                 hint = "Pass the words of a document as a list."
             raise BadParameter(

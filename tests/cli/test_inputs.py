@@ -3,6 +3,8 @@
 import bz2
 import codecs
 import gzip
+import json
+import lzma
 import os
 import re
 import subprocess
@@ -271,6 +273,42 @@ def test_files_that_cannot_be_read(write, name, content, words):
     with pytest.raises(ValueError, match=words) as caught:
         read(path)
     assert repr(str(path)) in str(caught.value)
+
+
+def test_lists_in_json_lines(write):
+    rows = [{"text": "a"}, {"text": "b"}]
+    for content in (json.dumps(rows, indent=1), "[" + ",\n".join(map(json.dumps, rows)) + "]"):
+        refused("line 1 begins a list.* Save the file as .csv", read, write("a.jsonl", content))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.txt.gz"])
+def test_compressed_files_are_known_by_their_contents(write, name, compress):
+    content = '{"text": "star"}\n' if "jsonl" in name else "star\n"
+    assert read(write(name, compress(content.encode()))).texts == ["star"]
+
+
+def test_quotation_marks_of_texts_in_a_table_with_a_short_row(write):
+    rows = [f"{n}\tstar moon" for n in range(20)]
+    rows[3] = '3\t"Star wars'
+    rows[7] = '7\tthe end"'
+    path = write("a.tsv", "\n".join(["id\ttext", *rows]))
+    assert len(read(path).texts) == 20
+    rows[12] = "12"
+    with pytest.warns(UserWarning, match="rows have fewer columns"):
+        assert len(read(write("b.tsv", "\n".join(["id\ttext", *rows]))).texts) == 20
+    # quoted texts with line breaks are one text each
+    rows[3] = '3\t"Star\nwars"'
+    rows[7] = "7\tthe end"
+    rows[12] = "12\tmoon"
+    assert "Star\nwars" in read(write("c.tsv", "\n".join(["id\ttext", *rows]))).texts
+
+
+def test_advice_on_encodings_that_are_in_use(write, tmp_path):
+    write("a.txt", b"star")
+    write("b.txt", b"K\xe4se \x81")
+    refused("--encoding utf-8,cp1252 reads each file", read, tmp_path)
+    refused("name it in --encoding too", read, tmp_path, "--encoding", "utf-8,cp1252")
 
 
 def test_columns_that_are_not_there(jsonl):

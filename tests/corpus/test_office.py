@@ -98,3 +98,11 @@ def test_a_file_that_unpacks_to_very_much_is_not_unpacked(archive, monkeypatch):
         read_zip(archive)
     with pytest.raises(ValueError, match="unpacks"):
         read_docx(io.BytesIO(archive.read_bytes()))
+
+
+def test_a_file_in_a_zip_that_is_in_another_encoding_is_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("b/c.txt", "Käse".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"b/c\.txt' cannot be read as text"):
+        read_zip(tmp_path / "a.zip")
+    assert read_zip(tmp_path / "a.zip", "utf-8,cp1252")["text"] == ["Käse"]

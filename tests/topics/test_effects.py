@@ -417,6 +417,33 @@ def test_frames_of_polars_and_missing_flags():
 
 
 NUMBERS = {"NA": ["NA", "3", *map(str, range(88))], "comma": [f"{n},5" for n in range(90)]}
+#: Numbers that are not read, but told.
+WRITTEN = {
+    "millions": [f"{n},190,000" for n in range(90)],
+    "per cent": [f"{n}%" for n in range(90)],
+    "dollars": [f"$ {n}.50" for n in range(90)],
+    "apostrophes": [f"{n}'190'000" for n in range(90)],
+    "minus": [f"\u2212{n}" for n in range(90)],
+    "Arabic digits": [chr(0x661 + n // 9) + chr(0x661 + n % 9) for n in range(81)] + ["١٢٣"] * 9,
+    "units now and then": [f"{n} years" if n % 5 else f"{n}" for n in range(20)] + ["7", "8"] * 35,
+    "one unknown": ["unknown", *np.arange(89.0)],
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_numbers_in_any_notation_are_told(kind):
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
+    with (
+        pytest.warns(UserWarning, match="'amount' contains numbers as texts"),
+        suppress(ValueError),
+    ):
+        estimate_effects(shares, "~ amount", {"amount": WRITTEN[kind]})
+
+
+def test_codes_with_letters_are_categories():
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
+    codes = [f"E{n % 12}" for n in range(90)]
+    assert len(estimate_effects(shares, "~ code", {"code": codes}).terms) == 12
 
 
 @pytest.mark.parametrize("kind", NUMBERS)

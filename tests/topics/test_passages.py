@@ -39,3 +39,20 @@ def test_rows_of_the_documents_are_kept():
     assert split_passages(["a"]).data is None
     refused("data.* 3 documents", split_passages, ["a", "b", "c"], data=frame)
     refused("data.* 3 documents", split_passages, ["a", "b", "c"], data=dict(frame))
+    refused("'data' .* DataFrame", split_passages, ["a", "b"], data=np.eye(2))
+    refused("'data' .* DataFrame", split_passages, ["a", "b"], data=frame.author)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_tables_of_other_libraries(library):
+    make_table = {"polars": "DataFrame", "pyarrow": "table"}[library]
+    table = getattr(pytest.importorskip(library), make_table)({"author": ["Ada", "Ben"]})
+    passages = split_passages(["a b\n\nc d", "e"], 2, data=table)
+    assert list(map(str, passages.data["author"])) == ["Ada", "Ada", "Ben"]
+    refused("data.* 3 documents", split_passages, ["a", "b", "c"], data=table)
+
+
+def test_sentences_without_spaces_are_joined_as_they_were():
+    text = "星が光る。月が出る！" * 40
+    passages = split_passages([text], 20).texts
+    assert len(passages) > 1 and "".join(passages) == text

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from annealvi.topics.vectorizer import are_texts, blocks_of, check_texts, of_each
-from tests.asserts import refusals
+from tests.asserts import refusals, refused
 from tests.marks import cases
 
 TEXTS = ["one text", "", "and another"]
@@ -139,6 +139,11 @@ def test_columns_of_arrow():
     for made in (pa.array(TEXTS), pa.chunked_array([TEXTS, TEXTS[:1]])):
         assert check_texts(made) == made.to_pylist()
     assert of_each(pa.array(TEXTS), len(TEXTS), "groups") == list(TEXTS)
+
+
+def test_rows_with_names_are_no_texts():
+    rows = [{"id": 1, "body": "star moon"}, {"id": 2, "body": "bread"}]
+    refused(r"Choose one of the columns, \['id', 'body'\]", check_texts, rows)
 
 
 def test_rows_of_a_table_are_told():
