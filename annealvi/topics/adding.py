@@ -24,7 +24,7 @@ Model = TypeVar("Model")
 
 #: New topics are chosen from candidates, which are fitted to the documents that the model explains
 #: worst: a share of all documents, but at least a number of them; and the number of candidates.
-WORST_SHARE, LEAST_WORST, N_CANDIDATES = 0.1, 500, 10
+WORST_SHARE, LEAST_WORST, N_CANDIDATES = 0.1, 1000, 20
 
 
 @validated(n=COUNT, max_iter=COUNT)
@@ -67,7 +67,7 @@ def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) 
 
     Notes
     -----
-    Candidates for new topics are fitted to the tenth of the documents, but at least 500 documents,
+    Candidates for new topics are fitted to the tenth of the documents, but at least 1,000 documents,
     that the model explains worst (:meth:`annealvi.TemperedLDA.document_temperatures`).  The gain of
     a candidate is the sum over all documents of the log-likelihood that a document gains if half of
     its words come from the candidate, where that is positive.  The fit continues from the old

@@ -15,8 +15,7 @@ from annealvi._optional import import_optional
 from annealvi.checks import TINY
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import summed
-from annealvi.metrics.held_out import word_probabilities
-from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.described import DescribedDocuments, Topics, probabilities_in
 from annealvi.topics.shares import read_groups, read_periods
 
 #: Half the width of a 95% interval, in standard errors.
@@ -100,13 +99,7 @@ def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> cs
     """Return the expected number of times that each word in each document is from topic k."""
     X = documents.counts
     components = topics.components
-    # p(w | d) of each entry of X; each topic sums to 1
-    p = word_probabilities(
-        X,
-        documents.shares,
-        topics=components.T.__getitem__,
-        sums=np.ones(len(components)),
-    )
+    p = probabilities_in(documents, components)
     of_topic = np.repeat(documents.shares[:, k], np.diff(X.indptr)) * components[k, X.indices]
     counts = X.data * of_topic / np.maximum(p, TINY)  # p(k | w, d) by Bayes' rule
     return csr_matrix((counts, X.indices, X.indptr), shape=X.shape)

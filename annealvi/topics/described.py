@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from annealvi.metrics.held_out import word_probabilities
 from annealvi.metrics.topics import RELEVANCE
 from annealvi.topics.forms import families_of, fold
 from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
@@ -72,6 +73,17 @@ class DescribedDocuments:
     concentration: NDArray
     index: Any
     refits: Any
+
+
+def probabilities_in(documents: DescribedDocuments, components: NDArray) -> NDArray:
+    """Return p(w | d) of each entry of the counts; `components` are the topics' p(w | k)."""
+    return word_probabilities(
+        documents.counts,
+        documents.shares,
+        # indexing the transposed topics by words returns their rows
+        topics=components.T.__getitem__,
+        sums=np.ones(len(components)),  # each topic sums to 1
+    )
 
 
 def assigned_shares(documents: DescribedDocuments) -> NDArray:

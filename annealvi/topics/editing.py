@@ -14,7 +14,7 @@ from annealvi.checks import COUNT, as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_learned
-from annealvi.matrices import check_words, summed
+from annealvi.matrices import summed
 from annealvi.models.lda.merging import groups_of
 from annealvi.topics.source import counts_of, lda_of, number_of_topics, with_topics
 from annealvi.topics.vectorizer import different_ints, is_list
@@ -195,7 +195,7 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
     # by default each topic's words in the fit, plus its prior
     sizes = components.sum(axis=1)
     if documents is not None:
-        counts = check_words(lda, counts_of(model, documents, "documents"), "reduce_topics")
+        counts = counts_of(model, documents, "reduce_topics")
         tokens = summed(counts, axis=1, dtype=np.float64)
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
@@ -255,8 +255,7 @@ def refine_topics(model: Model, documents: Any, *, max_iter: int = REFINING_PASS
         parameters["doc_topic_prior"] = lda.doc_topic_prior_
     if not is_learned(lda.topic_word_prior):
         parameters["topic_word_prior"] = lda.topic_word_prior_
-    counts = counts_of(model, documents, "documents")
-    check_words(lda, counts, "refine_topics")  # that they have the words of the model
+    counts = counts_of(model, documents, "refine_topics")
     refined = _clone(lda).set_params(n_components=n_topics)
     # the parameters of the fit are set back afterwards
     original = {name: getattr(refined, name) for name in parameters}

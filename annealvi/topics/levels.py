@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,22 +23,19 @@ def levels(topics: Topics, n_topics: Any) -> Any:
         groups = groups_of(counts, n)
         # the number of the group of each topic
         number_of = {k: number for number, group in enumerate(groups) for k in group}
-        sizes = np.array([topics.sizes[group].sum() for group in groups])
         words = np.array([counts[group].sum(axis=0) for group in groups])
         # the groups as topics, only to make their labels
-        merged = Topics(
+        merged = replace(
+            topics,
             components=words / words.sum(axis=1, keepdims=True),
-            sizes=sizes,
-            words=topics.words,
+            sizes=words.sum(axis=1),
             # a group of a single topic has the label of the topic
             named={g: topics.labels[group[0]] for g, group in enumerate(groups) if len(group) == 1},
             evidence=None,
-            similarity=topics.similarity,
-            facts={},
-            random_state=0,
         )
-        table[f"topic_{n}"] = table.index.map(number_of)
-        table[f"label_{n}"] = [merged.labels[number] for number in table[f"topic_{n}"]]
+        numbers = table.index.map(number_of)
+        table[f"topic_{n}"] = numbers
+        table[f"label_{n}"] = [merged.labels[number] for number in numbers]
     # topics of the same group next to each other, the largest first
     order = [name for name in table if name.startswith("topic_")]
     table["share"] = topics.sizes

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 
 from annealvi.checks import Interval, check_counts, validated
 from annealvi.lda import TemperedLDA
-from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
 from annealvi.topics.choice import unwatched
 from annealvi.topics.source import counts_of, lda_of, number_of_topics, seed_of
@@ -130,7 +129,7 @@ def refit(
     <3 refits of 4 topics: on average a refit found 100% of the topics again>
     """
     lda = lda_of(model)
-    X = check_words(lda, counts_of(model, documents, "documents"), "refit")
+    X = counts_of(model, documents, "refit")
     check_counts(X)
     rng = check_random_state(seed_of(lda) if random_state is None else random_state)
     # all random numbers are drawn before the first fit, so that the order of fits has no influence:

@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from annealvi._kernels import special
 from annealvi.checks import check_counts, check_width
 from annealvi.exceptions import BadParameter, warn_user
-from annealvi.matrices import check_csr, summed
-from annealvi.metrics.held_out import per_word, transformed, word_probabilities
+from annealvi.matrices import check_csr, check_words, summed
+from annealvi.metrics.held_out import per_word, transformed
 from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
-from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.described import DescribedDocuments, Topics, probabilities_in
 from annealvi.topics.trust import evidence_of
 from annealvi.topics.vectorizer import are_texts, check_texts, warn_of_empty
 
@@ -62,13 +62,13 @@ def seed_of(model: Any) -> int:
     return int(random_state) if isinstance(random_state, Integral) else 0
 
 
-def counts_of(model: Any, documents: Any, name: str) -> Any:
-    """Return unchecked word counts of documents, which can be texts if the model accepts texts."""
-    if not takes_texts(model) or not are_texts(documents, name):
-        return documents
-    X = model.counts(documents)  # of texts
-    warn_of_empty(X, "Nothing is learned from these texts.")
-    return X
+def counts_of(model: Any, documents: Any, method: str) -> csr_matrix:
+    """Return checked word counts of documents, which can be texts if the model accepts texts."""
+    X = documents
+    if takes_texts(model) and are_texts(documents, "documents"):
+        X = model.counts(documents)
+        warn_of_empty(X, "Nothing is learned from these texts.")
+    return check_words(lda_of(model), X, method)
 
 
 def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
@@ -329,13 +329,6 @@ class Source:
         """
         if lda_in(self.model) is not None:
             return "temperature", self.model.document_temperatures(X)
-        # p(w | d) of each entry; indexing the transposed topics by words returns their rows, and
-        # each topic sums to 1
-        p = word_probabilities(
-            documents.counts,
-            documents.shares,
-            topics=self.components_.T.__getitem__,
-            sums=np.ones(len(self.components_)),
-        )
+        p = probabilities_in(documents, self.components_)
         log_likelihood = special.log(np.maximum(p, _LEAST)) * documents.counts.data
         return "log_likelihood", per_word(documents.counts, log_likelihood)
