@@ -67,7 +67,7 @@ def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) 
 
     Notes
     -----
-    Candidates for new topics are fitted to the tenth of the documents, but at least 1,000 documents,
+    Candidates for new topics are fitted to the tenth of the documents, but at least to 1,000,
     that the model explains worst (:meth:`annealvi.TemperedLDA.document_temperatures`).  The gain of
     a candidate is the sum over all documents of the log-likelihood that a document gains if half of
     its words come from the candidate, where that is positive.  The fit continues from the old
