@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 
 from annealvi.checks import COUNT, validated
 from annealvi.exceptions import BadParameter
+from annealvi.topics.shares import in_order
 from annealvi.topics.vectorizer import check_texts, of_each
 
 #: Where a text is divided, from paragraphs to words, and what joins the pieces again.
@@ -40,7 +41,8 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
         The maximum number of words of a passage.  As many paragraphs as possible are joined to a
         passage.  A longer paragraph is divided at its lines, sentences or words.
     data : DataFrame or mapping of str to sequence, default=None
-        Columns that describe the documents, with a row for each document.
+        Columns that describe the documents, with a row for each document.  If the documents are a
+        Series, the rows of a DataFrame are matched by its index.
 
     Returns
     -------
@@ -67,6 +69,7 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
     >>> passages.document, passages.data["author"]
     (array([0, 0, 1]), ['Ada', 'Ada', 'Ben'])
     """
+    index = documents.index if hasattr(documents, "iloc") else None
     texts = check_texts(documents)
     of_documents = [_split(text, int(n_words)) for text in texts]
     # the document of each passage
@@ -80,7 +83,7 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
         if len(data) != len(texts):
             raise BadParameter("data", f"a row for each of the {len(texts)} documents", len(data))
         if hasattr(data, "iloc"):  # of pandas
-            data = data.iloc[rows].reset_index(drop=True)
+            data = in_order(data, index, "data").iloc[rows].reset_index(drop=True)
         else:  # of Arrow or polars
             data = data.take(rows) if hasattr(data, "to_pylist") else data[rows]
     return Bunch(

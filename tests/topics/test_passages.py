@@ -43,6 +43,15 @@ def test_rows_of_the_documents_are_kept():
     refused("'data' .* DataFrame", split_passages, ["a", "b"], data=frame.author)
 
 
+def test_rows_are_matched_by_the_index():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"author": ["Ada", "Ben"]}, index=[7, 9])
+    texts = pandas.Series(["e", "a b\n\nc d"], index=[9, 7])
+    assert list(split_passages(texts, 2, data=frame).data["author"]) == ["Ben", "Ada", "Ada"]
+    other = frame.set_axis([1, 2])
+    refused("'data' .* index of the documents", split_passages, texts, 2, data=other)
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_tables_of_other_libraries(library):
     make_table = {"polars": "DataFrame", "pyarrow": "table"}[library]
