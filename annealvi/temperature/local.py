@@ -145,7 +145,8 @@ class LocalVariational(Learned):
         The temperature then measures how unusual a document is.
     undamped : bool, default=False
         If True, the inverse temperature of a document is :math:`b^*_d` itself, as in the paper.
-        Then `damping` and `start` affect only the first round of each step (see `rounds`).
+        Then `damping` and `start` affect only the first round of each step (see `rounds`).  In the
+        paper, the first round instead has the document's temperature of the step before.
     damping : float or None, default=None
         Each step multiplies :math:`\log \bar B` (see above) by 1 minus this number in (0, 1].  None
         means 1 - exp(-12 / S) for S planned steps.
