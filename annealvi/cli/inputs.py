@@ -154,8 +154,8 @@ def kind_of(path: Path) -> str:
         return "uci"
     if name.suffix not in ENDINGS:
         raise ValueError(
-            f"The format of {str(path)!r} is not clear from its name. Set the format with "
-            f"--format {{{','.join(FORMATS)}}}."
+            f"The format of {str(path)!r} is not clear from its name. Save the file as .csv, .xlsx "
+            f"or .jsonl, or set its format with --format {{{','.join(FORMATS)}}}."
         )
     return ENDINGS[name.suffix]
 
@@ -193,12 +193,14 @@ def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapp
     if kind == "lines":
         lines = read_text(path, encoding).removesuffix("\n").split("\n")
         return {"text": lines if any(map(str.strip, lines)) else []}  # no documents in a blank file
-    with naming(path, f"a .{kind} file"):
-        if kind == "xlsx":
+    if kind == "xlsx":
+        with naming(path, "a .xlsx file", "Save it as a new .xlsx or .csv file in Excel."):
             return read_xlsx(path)
-        if kind == "docx":
+    if kind == "docx":
+        with naming(path, "a .docx file", "Save it as a new .docx or .txt file in Word."):
             return {"text": read_docx(path)}
-        if kind == "zip":
+    if kind == "zip":
+        with naming(path, "a .zip file"):
             return read_zip(path, encoding)
     return _read_file_as_table(path, kind, encoding)
 

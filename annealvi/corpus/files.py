@@ -31,8 +31,8 @@ LINES = 1 << 20
 
 
 @contextmanager
-def naming(path: str | PathLike, kind: str) -> Iterator[None]:
-    """Add the name of the file to errors of a parser."""
+def naming(path: str | PathLike, kind: str, hint: str = "") -> Iterator[None]:
+    """Add the name of the file, and what the user can do, to errors of a parser."""
     try:
         yield
     except (MemoryError, ImportError):  # not errors of the file
@@ -40,11 +40,11 @@ def naming(path: str | PathLike, kind: str) -> Iterator[None]:
     except Exception as error:  # each parser and each compression has its own errors
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
-        raise ValueError(
-            f"{fspath(path)!r} cannot be read as {kind}: "
-            # the first line of its message, or its type if it has none
-            f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
-        ) from error
+        # the first line of its message, or its type if it has none
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if hint:
+            reason = f"{reason.removesuffix('.')}. {hint}"
+        raise ValueError(f"{fspath(path)!r} cannot be read as {kind}: {reason}") from error
 
 
 @contextmanager

@@ -89,6 +89,7 @@ def test_broken_files_are_named(tmp_path, capsys, name, content):
     assert main(["fit", str(place)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and path.parent.name in error
+    assert ("Save it as a new" in error) == (name in ("a.xlsx", "a.docx"))
 
 
 def test_a_file_that_unpacks_to_very_much_is_not_unpacked(archive, monkeypatch):

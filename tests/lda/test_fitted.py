@@ -14,6 +14,7 @@ from scipy.special import psi
 from sklearn.base import clone
 
 from annealvi import Annealed, TemperedLDA
+from annealvi.datasets import make_topic_corpus
 from tests.asserts import refused
 from tests.marks import slow_values
 from tests.models.lda.pair import LDA, LocalOptions
@@ -311,3 +312,13 @@ def test_a_prior_assigned_in_a_callback_holds_from_the_next_step_on(method):
         return getattr(lda, method)(X).components_
 
     assert_array_equal(fitted(True), fitted(False))
+
+
+def test_large_buffers_are_released_after_a_fit(monkeypatch):
+    X = make_topic_corpus(200, 60, 3, document_length=30, random_state=0).data
+    kept = TemperedLDA(3, random_state=0).fit(X)
+    monkeypatch.setattr("annealvi.models.lda.cpu.LARGE_BYTES", 0)
+    released = TemperedLDA(3, random_state=0).fit(X)
+    assert_array_equal(released.components_, kept.components_)
+    assert_array_equal(released.transform(X), kept.transform(X))
+    assert_array_equal(released.partial_fit(X).components_, kept.partial_fit(X).components_)

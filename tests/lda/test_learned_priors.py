@@ -161,3 +161,16 @@ def test_a_learned_temperature_starts_anew_only_with_assigned_priors(X, kind, mo
 def test_learn_is_no_prior_to_assign(X, name):
     lda = make().fit(X)
     refused(f"The '{name}' parameter .* Got 'learn' instead", setattr, lda, name, "learn")
+
+
+def test_priors_are_learned_from_all_blocks_of_a_batch(monkeypatch):
+    X = make_topic_corpus(200, 60, 3, document_length=30, random_state=0).data
+    settings = BOTH | dict(learning_method="batch", dtype="float64", random_state=0, max_iter=5)
+    whole = TemperedLDA(3, **settings).fit(X)
+    # blocks of 64 documents, the smallest
+    monkeypatch.setattr("annealvi.models.lda.engine.BLOCK_DOCUMENTS", 1)
+    monkeypatch.setattr("annealvi.models.lda.engine.BLOCK_BYTES", 1)
+    monkeypatch.setattr("annealvi.models.lda.engine.LARGEST_BLOCK", 1)
+    in_blocks = TemperedLDA(3, **settings).fit(X)
+    assert_allclose(in_blocks.doc_topic_prior_, whole.doc_topic_prior_, rtol=1e-6)
+    assert_allclose(in_blocks.components_, whole.components_, rtol=1e-6)

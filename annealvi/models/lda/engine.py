@@ -507,10 +507,9 @@ class Engine:
         """Each document's part of the annealed ELBO at gamma and its best phi."""
         gamma = np.array(gamma, dtype=model.dtype, order="C")  # a copy, because kernels write
         bound = np.zeros(X.shape[0])
-        if X.shape[0]:
-            # without iterations, gamma stays as it is, and only its best phi is computed
-            step = EStep.of(model, tempering, X.shape[0], max_iter=0)
-            self.fit(model, step, X, gamma, log_normalizer=bound)
+        # without iterations, gamma stays as it is, and only its best phi is computed
+        step = EStep.of(model, tempering, X.shape[0], max_iter=0)
+        self.fit(model, step, X, gamma, log_normalizer=bound)
         bound += negative_kl(model.effective_alpha(tempering), gamma)  # of theta
         return bound
 

@@ -121,3 +121,24 @@ def test_roundings_of_lapack_change_nothing(monkeypatch, noise):
 
     monkeypatch.setattr(starts, "randomized_svd", of_another_processor)
     assert critical_temperature(X, 5, 0.2) == before
+
+
+def test_limits_of_the_critical_temperature():
+    """Counts that overflow have no differences; no temperature is above the largest."""
+    X = corpus(0, 3, 30)
+    with np.errstate(over="ignore"):
+        assert critical_temperature(X * 1e307, 5, 0.1) == 1.0
+    different = sparse.csr_matrix(np.kron(np.eye(8), np.full((3, 1), 2.0)))
+    assert critical_temperature(different, 5, 1e-5) == starts.MAX_CRITICAL
+
+
+def test_a_stream_that_begins_with_few_documents_has_the_default():
+    X = corpus(0, 3, 30)
+    few, many = (
+        TemperedLDA(
+            5, temperature=Annealed("auto", passes=1), total_samples=400, random_state=0
+        ).partial_fit(Z)
+        for Z in (X[:9], X[:200])
+    )
+    assert few.temperature_path_[0] == pytest.approx(3.0 + 0.2 * starts.DEFAULT_CRITICAL)
+    assert many.temperature_path_[0] != pytest.approx(3.0 + 0.2 * starts.DEFAULT_CRITICAL)

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
+from tests.asserts import refused
 from tests.marks import twenty_problems
 from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.problems import bounds_of_steps, random_corpus
@@ -139,3 +140,18 @@ def test_a_share_of_tokens_stops_documents_alike_at_any_number_of_topics(counts)
             assert len(set(n_iterations[n_words > 0])) > 1
             for d in np.flatnonzero(n_words > 0):
                 assert_allclose(stopped[d], gammas[n_iterations[d]][d], rtol=1e-12)
+
+
+def test_no_documents_have_no_proportions_and_no_energies(counts):
+    model = LDA(4, 41, alpha=0.1, eta=0.1)
+    model.initialize(np.random.RandomState(0))
+    gamma = model.infer(counts[:0])
+    assert gamma.shape == (0, 4)
+    assert model.energies(counts[:0], gamma).shape == (0,)
+
+
+def test_a_random_start_of_documents_needs_a_generator():
+    model = LDA(4, 41, alpha=0.1, eta=0.1, options=LocalOptions(exact=True))
+    rng = np.random.RandomState(0)
+    assert model.engine.start(model, slice(0, 60), rng).shape == (60, 4)
+    refused("random_state_", model.engine.start, model, slice(0, 60), None)
