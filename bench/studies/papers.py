@@ -363,12 +363,12 @@ def outliers(seed: int, n: int = 1500) -> dict[str, Any]:
     return {name: float(roc_auc_score(odd, score)) for name, score in scores.items()}
 
 
-def halves(seed: int, n: int = 4000) -> dict[str, Any]:
+def halves(seed: int, n: int = 1500) -> dict[str, Any]:
     from annealvi.deep import VariationalAutoencoder  # needs PyTorch
 
     images = load_images("mnist_static_bin")
     test = images.data_test.astype(np.float32)
-    vae = VariationalAutoencoder(40, hidden=(200, 200), max_iter=n, random_state=seed)
+    vae = VariationalAutoencoder(40, hidden=(100, 100), max_iter=n, random_state=seed)
     vae.fit(images.data[:-10_000].astype(np.float32))
     return {f"the first {size}": -float(vae.score(test[:size])) for size in (5045, 7850, 10_000)}
 
