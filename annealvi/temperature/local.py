@@ -241,8 +241,8 @@ class LocalVariational(Learned):
         ).T
 
     def _sizes(self, model: Any) -> dict[str, int]:
-        """The number M of inverse temperatures."""
-        return {"M": int(self.grid)}
+        """The number M of inverse temperatures or, with `continuous`, of nodes."""
+        return {"M": NODES * (len(EDGES) - 1) if self.continuous else int(self.grid)}
 
     def _resume(self, model: Any, place: str) -> None:
         """Continue from a file; `place` names its values in errors."""
