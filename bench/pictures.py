@@ -1,7 +1,7 @@
 """Draw the pictures of the manual, all in one style.
 
     python -m bench.pictures [PART ...]      all, or some of: chart topics report page gallery
-                                            support drawings
+                                            trust drawings
 
 The pictures are written to docs/pictures.  `report` and `page` make photographs with Chromium,
 which must be installed.  `python examples/gmm_surface.py --film` makes the film of the surface.
@@ -9,6 +9,7 @@ which must be installed.  `python examples/gmm_surface.py --film` makes the film
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -25,6 +26,7 @@ from annealvi import TopicModel, plot
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.topics import choose_n_topics
 from bench import CHECKOUT, chart, drawings, parser
+from bench.studies import trust
 
 FOLDER = CHECKOUT / "docs" / "pictures"
 STYLE = {
@@ -84,21 +86,22 @@ def draw_topics() -> None:
     save("topics.png", plot.plot_topic_words(model.describe(abstracts().texts), [2, 4, 6, 8]))
 
 
-def draw_support() -> None:
-    """Draw how many topics come back in new fits, by their support, from docs/record/runs.md."""
+def draw_trust() -> None:
+    """Draw how many topics come back in new fits, by their probability, from trust.json."""
     import matplotlib.pyplot as plt
 
-    text = (chart.RECORD / "runs.md").read_text("utf-8")
-    lines = [line.split(" | ") for line in text.splitlines() if "| a new fit |" in line]
-    shares = np.array([[float(cell.split()[0]) for cell in line[2:5]] for line in lines])
+    records = json.loads(trust.RESULTS.read_text("utf-8"))
+    topics = trust.Topics(records)
+    ranges = np.digitize(topics.probability(), [0.25, 0.5, 0.75, 0.95])
+    shares = [topics.come_back[ranges == number].mean() for number in range(5)]
     _, axes = plt.subplots(figsize=(6.4, 3), layout="constrained")
-    names = ["fewer than 1/3", "1/3 to 2/3", "more than 2/3"]
-    axes.bar(names, shares.mean(axis=0), color=["#D55E00", "#E69F00", "#0072B2"], width=0.6)
-    axes.plot(names, shares.T, "o", color="0.25", markersize=4)
-    axes.set_ylim(0, 1.05)
-    axes.set_xlabel("share of the runs that found the topic (its support)")
-    axes.set_ylabel("share of topics that\ncame back in a new fit")
-    save("support.svg", axes)
+    names = ["below 0.25", "0.25 to 0.5", "0.5 to 0.75", "0.75 to 0.95", "above 0.95"]
+    bars = axes.bar(names, shares, color=["#D55E00", "#D55E00", *["#0072B2"] * 3], width=0.6)
+    axes.bar_label(bars, [f"{share:.0%}" for share in shares])
+    axes.set_ylim(0, 1.1)
+    axes.set_xlabel("estimated probability that a new fit finds the topic")
+    axes.set_ylabel("share of topics that\ncame back in new fits")
+    save("trust.svg", axes)
 
 
 def draw_gallery() -> None:
@@ -213,7 +216,7 @@ PARTS = {
     "report": photograph_report,
     "page": photograph_page,
     "gallery": draw_gallery,
-    "support": draw_support,
+    "trust": draw_trust,
     "drawings": draw_drawings,
 }
 

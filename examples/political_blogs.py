@@ -46,7 +46,7 @@ def table_of_topics(summary: Any) -> str:
         ]
         for k in summary.topic_shares.argsort()[::-1]
     ]
-    return markdown(["topic", "words", "share", "found again", "weak because"], rows)
+    return markdown(["topic", "words", "share", "found again", "weak or unclear because"], rows)
 
 
 def table_of_sides(summary: Any, effects: Any) -> str:

@@ -223,7 +223,7 @@
       tick.addEventListener("change", countTicked);
       label.addEventListener("change", () => edit("label", [topic.topic], label.value.trim()));
       const words = element("td", { className: "words", textContent: topic.words });
-      if (topic.weak) words.append(element("p", { className: "weak", textContent: "Weak: " + topic.weak + "." }));
+      if (topic.weak) words.append(element("p", { className: "weak", textContent: topic.weak[0].toUpperCase() + topic.weak.slice(1) + "." }));
       const number = (text) => element("td", { className: "number", textContent: text });
       return element("tr", {}, element("td", {}, tick), number(topic.topic), element("td", {}, label), number(percent(topic.share)), number(topic.documents), words);
     });

@@ -61,8 +61,9 @@ def make_app(study: Study, token: str) -> Any:
 
     async def guard(request: Any, call_next: Callable) -> Any:
         """Refuse requests without the token or of other pages, and add headers to answers."""
-        first = request.url.path.split("/")[1].encode()
-        known = secrets.compare_digest(first, token.encode())
+        given_token = request.url.path.split("/")[1].encode()
+        known = secrets.compare_digest(given_token, token.encode())
+        # older browsers and other programs send no sec-fetch-site, and must know the token
         if known and request.headers.get("sec-fetch-site", "none") in ORIGINS:
             response = await call_next(request)
         else:

@@ -20,14 +20,13 @@ from annealvi.cli.models import check_output, counts_of, described, print_topics
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.exceptions import warn_user
 from annealvi.lda import TemperedLDA
-from annealvi.metrics import topic_coherence
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
-from annealvi.topics.choice import N_WORDS
+from annealvi.topics.described import sizes_in
 from annealvi.topics.languages import LANGUAGES, languages_in
 from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source
-from annealvi.topics.trust import few_documents
+from annealvi.topics.trust import Together, few_documents
 
 
 def fit(chosen: Namespace) -> None:
@@ -65,11 +64,10 @@ def fit(chosen: Namespace) -> None:
             )
             say(chosen, f"wrote {chosen.report}")
     finally:  # the topics are printed even if a file cannot be written
-        coherence = None
-        if X.shape[1] > 1:  # coherence is that of pairs of words
-            n_words = min(N_WORDS, X.shape[1])
-            coherence = topic_coherence(source.components_, X, n_words=n_words)
-        print_topics(source.topics, chosen.words, coherence)
+        # with the shares of topics in the documents, which the report contains too
+        sizes = sizes_in(source.describe(source.read(X, "documents"), refits=None))
+        topics = source.topics_of(sizes, source.topics.words)
+        print_topics(topics, chosen.words, Together.of(source.components_, X))
 
 
 def _unfitted_model(chosen: Namespace) -> TopicModel:

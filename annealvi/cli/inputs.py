@@ -317,7 +317,7 @@ def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]
         if pattern != "*":
             only_texts = f"leave them out by a narrower pattern than --files {pattern!r}"
         raise ValueError(
-            f"{next(iter(errors.values()))}. {len(errors)} of {len(files)} files cannot be read: "
+            f"{str(next(iter(errors.values()))).removesuffix('.')}. {len(errors)} of {len(files)} files cannot be read: "
             f"{', '.join([*errors][:LISTED])}. If they are texts in another encoding, name more "
             "than one: --encoding utf-8,cp1252 reads each file in the first that fits. If they are "
             f"no texts, {only_texts}."

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from annealvi._optional import import_optional
@@ -24,15 +23,14 @@ from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
 from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
-from annealvi.topics.trust import reasons, similarity_of
+from annealvi.topics.trust import UNKNOWN, Together, probability_of, reasons, similarity_of
 
 LEGENDS = {
-    "support": "support: the share of the fit's runs that found the topic; a new fit may not find "
-    "topics of low support again",
+    "probability": "probability: that a new fit finds the topic",
     "similarity": "similarity: how similar the topic is to its match in other fits (cosine); these "
     "are the fits that were made to choose the number of topics",
 }
-WEAK = "* weak topic: read its documents before you rely on it"
+MARKED = "* weak topics may be missing in a new fit, unclear ones mean little: read their documents"
 
 
 def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
@@ -73,31 +71,36 @@ def described(
     return summary
 
 
-def print_topics(topics: Topics, n_words: int, coherence: NDArray | None = None) -> None:
+def print_topics(topics: Topics, n_words: int, together: Together | None = None) -> None:
     """Print a table of the topics, largest first, with their numbers, shares and words.
 
-    If known, the columns support (the share of runs that found the topic) and similarity (how well
-    it matches topics of other fits) are added.  Weak topics have a star; the reasons follow below.
+    If known, the columns probability (that a new fit finds the topic) and similarity (how well it
+    matches topics of other fits) are added.  Weak and unclear topics have a star; the reasons
+    follow below.
     """
-    weak = reasons(topics, coherence)
-    measures = {} if topics.support is None else {"support": topics.support}
+    marked = reasons(topics, together)
+    measures = {}
+    if topics.evidence is not None:
+        measures["probability"] = probability_of(topics.evidence)
     similarity = similarity_of(topics)
     if np.isfinite(similarity).all():  # NaN if it is unknown
         measures["similarity"] = similarity
     print("  ".join(["topic", "share", *measures, "words"]))
     order = np.argsort(-topics.sizes, kind="stable").tolist()
     for k in order:
-        cells = [f"{k:>5}{'*' if weak[k] else ' '} {topics.sizes[k]:>5.1%}"]
+        cells = [f"{k:>5}{'*' if marked[k] else ' '} {topics.sizes[k]:>5.1%}"]
         cells += [f"{values[k]:>{len(name)}.2f}" for name, values in measures.items()]
         label = f"{topics.named[k]}: " if k in topics.named else ""
         print("  ".join([*cells, label + " ".join(topics.top(k, n_words))]))
     for name in measures:
         print(LEGENDS[name])
-    if any(weak):
-        print(WEAK)
+    if topics.evidence is None:
+        print(UNKNOWN)
+    if any(marked):
+        print(MARKED)
     for k in order:
-        if weak[k]:
-            print(f"{k:>5}* {weak[k]}")
+        if marked[k]:
+            print(f"{k:>5}* {marked[k]}")
 
 
 def _missing_tokenizer(text: str) -> list[str]:
@@ -217,10 +220,12 @@ def show(chosen: Namespace) -> None:
             raise ValueError(
                 f"--topic must be a topic of {chosen.model!r}, from 0 to {n_topics - 1}. Got {k}."
             )
-        support = "" if topics.support is None else f", support {topics.support[k]:.2f}"
-        print(f"topic {k}: {topics.labels[k]} ({topics.sizes[k]:.1%} of the words{support})")
+        probability = ""
+        if topics.evidence is not None:
+            probability = f", probability {probability_of(topics.evidence)[k]:.2f}"
+        print(f"topic {k}: {topics.labels[k]} ({topics.sizes[k]:.1%} of the words{probability})")
         if reason := reasons(topics)[k]:
-            print(f"weak: {reason}")
+            print(reason)
         probabilities = topics.components[k]
         columns = topics.columns(k, chosen.words or 20)  # of the most relevant words
         for column in columns[np.argsort(-probabilities[columns], kind="stable")]:

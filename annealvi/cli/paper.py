@@ -22,7 +22,7 @@ from annealvi.topics import write_table
 from annealvi.topics.effects import design_of, numbers_in
 
 #: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
-SHOWN = ("label", "words", "share", "coherence", "support")
+SHOWN = ("label", "words", "share", "coherence", "probability")
 OF_EFFECTS = ("label", "term", "estimate", "std_error", "low", "high")
 #: The largest number of columns of shares in a LaTeX table, which must fit on a page.
 N_COLUMNS = 10
@@ -61,7 +61,7 @@ def paper(chosen: Namespace) -> None:
     # for each file, the table for .csv and the one for .tex
     tables = {
         "topics": (table, table[[name for name in SHOWN if name in table]]),
-        "trust": (trust, trust.drop(columns="weak")),
+        "trust": (trust, trust.drop(columns=["weak", "unclear"])),
     }
     figures: dict[str, Callable[[], Any]] = {
         "topics": lambda: plot.plot_topic_words(summary),

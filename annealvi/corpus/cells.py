@@ -362,12 +362,12 @@ def _existing(path: Path) -> Path | None:
     return path if path.is_file() else packed if packed.is_file() else None
 
 
-def _rows_beside(path: Path, kinds: Iterable[str]) -> list[list[str]] | None:
-    """Read the rows of the first file of `kinds` that exists in the folder of a matrix."""
+def _rows_beside(path: Path, names: Iterable[str]) -> list[list[str]] | None:
+    """Read the rows of the first file of these names that exists in the folder of a matrix."""
     # what stands before "matrix.mtx", or nothing if the matrix has another name
     start = path.name.removesuffix(".gz").removesuffix(MATRIX)
     start = "" if start.endswith(".mtx") else start
-    file = next(filter(None, (_existing(path.with_name(start + kind)) for kind in kinds)), None)
+    file = next(filter(None, (_existing(path.with_name(start + name)) for name in names)), None)
     if file is None:
         return None
     with opened(file, "names") as stream:

@@ -115,6 +115,7 @@ class DeepEstimator(Versioned, BaseEstimator, ABC, CallbackSupport):
         device = as_device(self.device)
         more_callbacks: tuple[Any, ...] = (ProgressBar(),) if self.verbose else ()
         if "_skl_callbacks" in vars(self):  # scikit-learn's own, set by `set_callbacks`
+            # the context's method is that of scikit-learn's mixin
             tasks = Tasks(self, self._init_callback_context, *X_and_y, self._fit_so_far)
             more_callbacks += (tasks,)
         callbacks = Callbacks(self.callback, self, more_callbacks)

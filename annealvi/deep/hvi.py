@@ -418,7 +418,7 @@ class SigmoidalTransitions(Module):
 
     def forward(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor]:
         """Return the next states and the log determinants of their derivatives."""
-        return increase(z, *self.parameters_of(z, t))
+        return mixture_logit(z, *self.parameters_of(z, t))
 
     def _make_masks(self) -> None:
         """Make masks with which the function of a coordinate depends only on earlier coordinates.
@@ -479,23 +479,24 @@ class SigmoidalTransitions(Module):
             high = roots.amax(dim=-1)
             for _ in range(HALVINGS):
                 middle = 0.5 * (low + high)
-                above = increase(middle, log_w, log_a, b)[0] > target
+                above = mixture_logit(middle, log_w, log_a, b)[0] > target
                 low = torch.where(above, low, middle)
                 high = torch.where(above, middle, high)
             before[..., i : i + 1] = 0.5 * (low + high)
         return before
 
 
-def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logit of a mixture of sigmoids, and the logarithm of its derivative."""
+def mixture_logit(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the logit of a mixture of sigmoids, and the logarithms of its derivatives, summed."""
     # of shape (..., K): log sigmoid and log (1 - sigmoid) of each sigmoid's argument
     inner = log_a.exp() * z.unsqueeze(-1) + b
-    below = functional.logsigmoid(inner)
-    above = functional.logsigmoid(-inner)
-    log_x = (log_w + below).logsumexp(dim=-1)  # log of the mixture x
-    log_rest = (log_w + above).logsumexp(dim=-1)  # log (1 - x)
-    log_slope = (log_w + log_a + below + above).logsumexp(dim=-1)
-    # the derivative of logit(x) is 1 / (x (1 - x))
+    log_sigmoid = functional.logsigmoid(inner)
+    log_complement = functional.logsigmoid(-inner)
+    log_x = (log_w + log_sigmoid).logsumexp(dim=-1)  # log of the mixture x
+    log_rest = (log_w + log_complement).logsumexp(dim=-1)  # log (1 - x)
+    log_slope = (log_w + log_a + log_sigmoid + log_complement).logsumexp(dim=-1)
+    # the derivative of logit(x) is 1 / (x (1 - x)); the sum over coordinates is the logarithm of
+    # the determinant, because each coordinate depends on its own z only
     return log_x - log_rest, (log_slope - log_x - log_rest).sum(dim=-1)
 
 

@@ -183,8 +183,10 @@ def _flatten(value: Any, path: str, tensors: dict[str, NDArray]) -> Any:
 
 def _flatten_array(array: NDArray, path: str, tensors: dict[str, NDArray]) -> dict[str, Any]:
     """Add an array to `tensors`, and return a reference to it; strings become a list."""
-    strings = array.tolist() if array.dtype.kind in "OUT" and array.ndim == 1 else [None]
-    if all(isinstance(text, str) for text in strings):
+    # objects, texts of NumPy's fixed length, and of any length
+    may_be_texts = array.dtype.kind in ("O", "U", "T") and array.ndim == 1
+    strings = array.tolist() if may_be_texts else []
+    if may_be_texts and all(isinstance(text, str) for text in strings):
         if len(strings) <= IN_HEADER:
             return {"strings": strings}
         content = json.dumps(strings, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -225,10 +225,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         topics that `bound_` lacks, so the kept run need not have the lowest `bound_`.  This
         attribute exists only if runs are not merged.
     topic_support_ : ndarray of shape (n_components,)
-        The share of runs that found each topic.  A run has found a topic if one of the run's topics
-        has a cosine of at least 0.8 with it, computed from the 50 most frequent words of each.  A
-        new fit usually finds topics with high support again, and often does not find topics with
-        low support (docs/record/runs.md).  This attribute exists only if runs are merged, and is
+        How similar each topic is to topics of the runs: the mean over runs of its cosine with the
+        most similar topic of the run, computed from the 50 most frequent words of each.  A new fit
+        usually finds topics with high support again, and often does not find topics with low
+        support (docs/record/trust.md).  This attribute exists only if runs are merged, and is
         removed when topics are assigned or `partial_fit` changes them.
     settings_ : dict
         The parameters of the last fit, with the values used for None and ``"auto"``.  A new

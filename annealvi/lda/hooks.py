@@ -240,7 +240,7 @@ class Validation:
         """Restore the best topics, maybe of an unfinished last pass, and return their score."""
         if state.monitor.step != self.step:  # steps were made after the last score
             self._score(state, engine)
-        if self.best is not None:
+        if self.best is not None:  # None if nothing was scored since the last call of `finish`
             state.n_passes = self.best["n_passes"]
             if self.best["step"] != state.monitor.step:  # later topics were worse
                 with self.plan.lock:

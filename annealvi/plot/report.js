@@ -314,7 +314,7 @@
     byId("topic-number").textContent = "Topic " + chosen;
     byId("topic-label").textContent = topic.label;
     byId("topic-facts").textContent = percent(topic.share) + " of all words";
-    byId("topic-weak").textContent = topic.weak ? "Weak: " + topic.weak + "." : "";
+    byId("topic-weak").textContent = topic.weak ? topic.weak[0].toUpperCase() + topic.weak.slice(1) + "." : "";
     byId("topic-weak").hidden = !topic.weak;
     byId("near").replaceChildren(...topic.near.map((k) => chip(k, "")));
     showWords();
@@ -465,7 +465,7 @@
             "span",
             { className: "name", title: topic.label },
             topic.label,
-            ...(topic.weak ? [element("span", { className: "weak", textContent: " weak", title: topic.weak })] : [])
+            ...(topic.weak ? [element("span", { className: "weak", textContent: " " + topic.weak.split(":")[0], title: topic.weak })] : [])
           ),
           element("span", { className: "share", textContent: percent(topic.share) })
         );

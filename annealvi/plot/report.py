@@ -179,11 +179,11 @@ def _table(summary: Any) -> str:
         topic = summary.table.iloc[k]
         cells = [f"{topic['share']:.1%}", f"{topic['documents']}"]
         cells += [_short(topic[name]) for name in ("coherence", "exclusivity", "certainty")]
-        reliability = ("distinctness", "support", "found_again", "similarity")
+        reliability = ("overlap", "distinctness", "probability", "found_again", "similarity")
         cells += [_short(trust[name][k]) for name in reliability]
         numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
         reason = escape(clean(trust["reason"][k], 400))
-        weak = f'<p class="weak">Weak: {reason}.</p>' if reason else ""
+        weak = f'<p class="weak">{reason[0].upper()}{reason[1:]}.</p>' if reason else ""
         rows.append(
             f'<tr data-topic="{k}"><td class="number">{k}</td><td class="label">'
             f'<a href="#topic-{k}">{escape(clean(topic["label"], 400))}</a>{weak}</td>'

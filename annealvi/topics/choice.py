@@ -223,7 +223,9 @@ def choose_n_topics(
           highest quality, which is coherence times diversity.  Coherence is high if the ten most
           probable words of each topic occur in the same documents.  Diversity is the share of
           distinct words in these lists of ten words.  With too few topics a topic mixes several
-          themes and is less coherent; with too many, topics repeat each other.
+          themes and is less coherent; with too many, topics repeat each other.  If the highest
+          quality exceeds 0 by no more than its standard deviation, the texts show no clear topics,
+          and the smallest number is recommended.
         - ``"held_out_log_likelihood"`` is for predicting words, or for topic proportions that are
           features of another model.  The gain is this log-likelihood minus that of a prediction by
           word frequencies alone.  The smallest number of topics with at least 95% of the largest
@@ -326,10 +328,6 @@ def choose_n_topics(
     )
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
-    # at an end of `n_topics`, numbers beyond it may be better
-    if len(sizes) > 1 and row in (0, len(sizes) - 1):
-        end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
-        rule += f" {sizes[row]} is the {end} of the compared numbers: compare {beyond} numbers too."
     return Choice(
         n_topics=numbers,
         measures=measures,
@@ -482,6 +480,13 @@ def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, s
     quality = measures["quality"].mean(axis=1)
     row = int(np.argmax(quality))
     spread = np.nan_to_num(spread_of(measures["quality"])[row])  # 0 if there is a single run
+    if quality[row] <= spread:
+        return 0, (
+            "The texts show no clear topics: the highest quality (coherence of top words times "
+            f"diversity), with {n_topics[row]} topics, is hardly above 0, "
+            f"{_mean_and_spread(measures['quality'][row])}. {n_topics[0]} is the smallest of the "
+            "compared numbers."
+        )
     others = [str(k) for k in n_topics[quality >= quality[row] - spread] if k != n_topics[row]]
     rule = (
         f"{n_topics[row]} topics have the highest quality (coherence of their top words times "
@@ -489,7 +494,7 @@ def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, s
     )
     if others:
         rule += f" The quality of {', '.join(others)} topics is within one standard deviation."
-    return row, rule
+    return row, rule + _at_end(n_topics, row)
 
 
 def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
@@ -502,8 +507,16 @@ def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int
         f"{n_topics[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the "
         f"largest gain in held-out log-likelihood per word over prediction without topics: "
         f"{gain[best]:.3f} nats with {n_topics[best]} topics. Its gain is "
-        f"{_mean_and_spread(measures['gain'][row])} nats."
+        f"{_mean_and_spread(measures['gain'][row])} nats." + _at_end(n_topics, row)
     )
+
+
+def _at_end(n_topics: NDArray[np.int64], row: int) -> str:
+    """Say that numbers beyond the compared ones may be better; an empty str within them."""
+    if len(n_topics) < 2 or row not in (0, len(n_topics) - 1):
+        return ""
+    end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
+    return f" {n_topics[row]} is the {end} of the compared numbers: compare {beyond} numbers too."
 
 
 RULES = {"quality": _by_quality, "held_out_log_likelihood": _by_likelihood}

@@ -26,8 +26,8 @@ class Topics:
     words: NDArray
     #: Labels that the user has set, and names of seed words.
     named: dict[int, str]
-    #: Share of the runs of the fit that found each topic, if known.
-    support: NDArray | None
+    #: Evidence of the fit on whether new fits find the topics, if known: an array for each kind.
+    evidence: dict[str, NDArray] | None
     #: Cosines of the topics to their matches in other fits, of shape (n, K).
     similarity: NDArray
     #: Known facts about how the model was fitted.
@@ -78,3 +78,9 @@ def assigned_shares(documents: DescribedDocuments) -> NDArray:
     """Return the share of each document's topic in the document."""
     topics = documents.document_topics[:, None]
     return np.take_along_axis(documents.shares, topics, axis=1)[:, 0]
+
+
+def sizes_in(documents: DescribedDocuments) -> NDArray:
+    """Return the share of each topic in all words of the documents."""
+    words = np.einsum("d,dk->k", documents.lengths, documents.shares)
+    return words / words.sum()

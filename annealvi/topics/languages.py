@@ -32,6 +32,8 @@ SHORTEST_LIST = 50
 #: other language, and at least this many times as many as those on the list that is used.
 OTHER_SHARE = 0.15
 OTHER_TIMES = 2.0
+#: The words of a topic are those of a language if this share of them are its stop words.
+TOPIC_SHARE = 0.5
 #: The minimum number of words of a text, and the minimum share of texts that is told.
 ENOUGH_WORDS = 8
 ENOUGH_TEXTS = 0.1
@@ -54,17 +56,31 @@ def stop_words_of(language: str) -> frozenset[str]:
     return frozenset(package.get_stop_words(language))
 
 
+@cache
+def _known() -> dict[str, frozenset[str]]:
+    """Return the stop words of all languages whose lists are installed."""
+    known = {}
+    for language in sorted(LANGUAGES):
+        try:
+            known[language] = stop_words_of(language)
+        except ImportError:
+            continue
+    return known
+
+
+def language_of(words: list[str]) -> str:
+    """Return the language of which at least half of the words are stop words, or an empty str."""
+    n_known = {name: sum(word in stop for word in words) for name, stop in _known().items()}
+    language = max(n_known, key=n_known.__getitem__)
+    return language if words and n_known[language] >= TOPIC_SHARE * len(words) else ""
+
+
 def other_languages(texts: Iterable[list[str]], listed: Collection[str]) -> dict[str, float]:
     """Return the share of texts that seem to be in languages of which `listed` has no stop words.
 
     Without the package stop-words, English is the only other language that is known.
     """
-    known = {}  # the stop words of each language that are not `listed`
-    for language in sorted(LANGUAGES):
-        try:
-            known[language] = stop_words_of(language) - set(listed)
-        except ImportError:
-            continue
+    known = {name: words - set(listed) for name, words in _known().items()}
     others: Counter[str] = Counter()  # the number of texts in each language
     n_texts = 0  # of texts that are long enough
     for words in texts:

@@ -31,7 +31,7 @@ def levels(topics: Topics, n_topics: Any) -> Any:
             words=topics.words,
             # a group of a single topic has the label of the topic
             named={g: topics.labels[group[0]] for g, group in enumerate(groups) if len(group) == 1},
-            support=None,
+            evidence=None,
             similarity=topics.similarity,
             facts={},
             random_state=0,

@@ -7,8 +7,8 @@ from typing import Any
 
 from annealvi.exceptions import BadParameter
 
-#: The numbers of words and documents of each topic, and of characters of each document.
-WORDS, DOCUMENTS, LENGTH = 15, 3, 300
+#: The number of characters of each document in a prompt.
+LENGTH = 300
 _REQUEST = """\
 Below are the {n} topics of a topic model of {documents:,} documents. For each topic, the list
 contains its most relevant words and the beginnings of the documents in which it has the largest

@@ -19,6 +19,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
 from annealvi.topics.described import DescribedDocuments, Topics
 from annealvi.topics.languages import languages_in
+from annealvi.topics.trust import probability_of
 
 #: A column with texts longer than the first number has lines of the given width in LaTeX.
 _LONG = 40
@@ -180,7 +181,7 @@ def methods(
         f"contain words of the vocabulary, with {n_words:,.0f} words in total and "
         f"{n_words / n_known:.1f} words per document."
     )
-    sentences += _measured(quality, topics.support, documents.refits)
+    sentences += _measured(quality, topics.evidence, documents.refits)
     sentences.append(
         f"All numbers were computed with annealvi {__version__}. The checksum of the topics is "
         f"{checksum}."
@@ -319,8 +320,10 @@ def _temperature(facts: dict[str, Any]) -> str:
     return f", annealed from the temperature {highest:.3g} to {last:.3g} ({source})"
 
 
-def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -> list[str]:
-    """Describe measures of the topics; `support` and `refits` are those of a TopicSummary."""
+def _measured(
+    quality: dict[str, float], evidence: dict[str, NDArray] | None, refits: Any
+) -> list[str]:
+    """Describe measures of the topics; `evidence` is that of Topics, `refits` of a TopicSummary."""
     sentences = []
     if np.isfinite(quality["coherence"]):
         sentences.append(
@@ -336,9 +339,12 @@ def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -
     if "stability" in quality:
         cosine = quality["stability"]
         sentences.append(f"The mean cosine between matched topics of two fits is {cosine:.2f}.")
-    if support is not None:
-        n_found = int((support >= 0.5).sum())  # support is the share of runs that found a topic
-        sentences.append(f"At least half of the runs found {n_found} of the {len(support)} topics.")
+    if evidence is not None and refits is None:
+        probability = probability_of(evidence)
+        sentences.append(
+            "The probability that a new fit finds a topic, estimated from the runs of the fit, is "
+            f"at least 0.5 for {int((probability >= 0.5).sum())} of the {len(probability)} topics."
+        )
     if refits is not None:
         n_refits, n_topics = refits.similarity.shape
         sentences.append(

@@ -27,7 +27,8 @@ def find_phrases(
 ) -> set[str]:
     """Return the phrases that occur in `min_df` to `max_df` texts and contain no stop word.
 
-    `texts` is called twice, and returns the words of each text.
+    Phrases in fewer than LEAST_COUNT texts are left out, even if `min_df` is lower, because a few
+    texts say little about a phrase.  `texts` is called twice, and returns the words of each text.
     """
     counts: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()

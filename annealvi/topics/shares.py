@@ -76,7 +76,9 @@ def read_groups(documents: DescribedDocuments, groups: Any, pandas: Any) -> Any:
         sorted(unique)
     except TypeError:  # the groups have different types, or no order
         unique = sorted(unique, key=lambda group: (type(group).__name__, str(group)))
-        keys = keys.astype(pandas.CategoricalDtype(pandas.Index(unique, dtype=object)))
+        keys = keys.astype(
+            pandas.CategoricalDtype(pandas.Index(unique, dtype=object, tupleize_cols=False))
+        )
     return keys
 
 

@@ -25,6 +25,7 @@ from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
 from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
 from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.trust import evidence_of
 from annealvi.topics.vectorizer import are_texts, check_texts, warn_of_empty
 
 
@@ -162,6 +163,10 @@ class Source:
     def topics_of(self, sizes: NDArray, words: NDArray, *similarity: NDArray) -> Topics:
         """Return the topics with these sizes and words, and cosines to topics of other fits."""
         support = getattr(self.model, "topic_support_", None)
+        evidence = None
+        if support is not None:
+            sizes_in_fit = self._sums / self._sums.sum()
+            evidence = evidence_of(self.components_, sizes_in_fit, support)
         cosines = self._of("topic_similarity_", np.empty((0, len(sizes))))
         # a topic with seed words has the name of these words, unless the user has set a label
         seeds = {topic: name for name, topic in self._of("seed_topics_", {}).items()}
@@ -170,7 +175,7 @@ class Source:
             sizes=sizes,
             words=words,
             named=seeds | self._of("topic_labels_", {}),
-            support=None if support is None else support.copy(),
+            evidence=evidence,
             similarity=np.vstack([cosines, *similarity]),
             facts=self._facts(),
             random_state=seed_of(self.model),

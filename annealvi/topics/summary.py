@@ -29,7 +29,7 @@ from annealvi.topics import (
     trust,
 )
 from annealvi.topics import words as ranking
-from annealvi.topics.described import DescribedDocuments, Topics, assigned_shares
+from annealvi.topics.described import DescribedDocuments, Topics, assigned_shares, sizes_in
 from annealvi.topics.effects import Effects
 from annealvi.topics.reading import TopicDocument
 from annealvi.topics.refits import Refits, refit
@@ -150,8 +150,9 @@ class TopicSummary(DescribedDocuments):
         The index of the documents, if they were a pandas Series or DataFrame.
     coherence, exclusivity, certainty : ndarray of shape (K,)
         Measures of each topic, explained in `table`.
-    support : ndarray of shape (K,), or None
-        The `topic_support_` of the model, if the model has this attribute.
+    probability : ndarray of shape (K,), or None
+        The probability that a new fit finds each topic, explained in `trust`; None if it is
+        unknown, because the model has no `topic_support_`.
     refits : Refits or None
         The result of :func:`annealvi.topics.refit`, if `describe` was called with `refits`.
     similarity : ndarray of shape (n, K)
@@ -195,7 +196,9 @@ class TopicSummary(DescribedDocuments):
         self.word_shares = topics.word_shares
         self.folded_word_shares = topics.family_shares
         self.feature_names = topics.words
-        self.support = topics.support
+        self.probability = None
+        if topics.evidence is not None:
+            self.probability = trust.probability_of(topics.evidence)
         self.similarity = topics.similarity
         self.facts = topics.facts
         self.random_state = topics.random_state
@@ -205,6 +208,7 @@ class TopicSummary(DescribedDocuments):
         self.history = history
         self.checksum = checksum
         n_topics, n_features = self.topics.shape
+        self._together = trust.Together.of(self.topics, self.counts)
         self.coherence = np.full(n_topics, np.nan)  # undefined for a single word
         if n_features > 1:
             n_words = min(_COHERENCE_WORDS, n_features)
@@ -270,8 +274,8 @@ class TopicSummary(DescribedDocuments):
               mean of p(w | k) / sum_j p(w | j), which is 1 if no other topic uses these words;
             - ``certainty``: the average share of the topic in the documents in which its words
               occur, which is 1 if these documents have no other topic;
-            - ``support``: the share of the fit's runs that found the topic, if the model has
-              `topic_support_`.  A new fit may not find topics with low support.
+            - ``probability``: the probability that a new fit finds the topic, if it is known; see
+              `trust`.
         """
         pandas = import_optional("pandas", "TopicSummary.table")
         numbers = range(len(self.topics))
@@ -287,8 +291,8 @@ class TopicSummary(DescribedDocuments):
             "exclusivity": self.exclusivity,
             "certainty": self.certainty,
         }
-        if self.support is not None:
-            columns["support"] = self.support
+        if self.probability is not None:
+            columns["probability"] = self.probability
         return pandas.DataFrame(columns, index=pandas.Index(numbers, name="topic"))
 
     @validated(**_WORDS)
@@ -1073,13 +1077,13 @@ class TopicSummary(DescribedDocuments):
 
     @property
     def trust(self) -> Any:
-        """A table that shows how reliable each topic is, and why a weak topic is weak.
+        """A table that shows which topics new fits find, and which topics are clear to a reader.
 
         A fit finds topics in any texts, and a second fit with the same seed finds the same topics.
-        Neither fact shows that a topic is real.  A topic is marked as weak if few runs found it, if
-        other fits found no similar topic, if its words rarely occur together, or if another topic
-        has nearly the same words.  All topics are weak if the model was fitted to fewer than 20
-        documents per topic.  Read the documents of a weak topic before you report the topic.
+        Neither fact shows that a topic is real.  The table answers two questions.  A topic is
+        *weak* if a new fit, with another seed and to other documents of the same kind, probably
+        does not find it.  A topic is *unclear* if a reader may find no meaning in its words,
+        however often it is found.  Read the documents of such topics before you report them.
 
         Returns
         -------
@@ -1087,25 +1091,36 @@ class TopicSummary(DescribedDocuments):
             A row for each topic, with the columns
 
             - ``label``: the label of the topic;
-            - ``support``: the share of the runs of the fit that found the topic
-              (`topic_support_`), or NaN if unknown.  Without refits, a support below 1/3 is weak,
-              unless the similarity is at least 0.7;
+            - ``probability``: the probability that a new fit finds the topic, estimated from the
+              fit: from the similarity of the topic to topics of the runs (`topic_support_`), its
+              size and its exclusivity.  It is NaN if the fit did not merge runs;
             - ``found_again``: the share of `refits` that found a similar topic, or NaN without
               refits;
             - ``similarity``: the median cosine similarity of the topic and its matches in the
               `refits`.  Without refits, the matches come from the fits of ``TopicModel("auto")``
               and from the model `other` of :func:`describe`.  If there are no such fits, similarity
-              is NaN.  Topics of two fits are matched one to one.  A similarity below 0.7 is weak;
-            - ``coherence``: how often the most probable words of the topic occur in the same
-              documents, as NPMI.  A coherence below 0.08 is weak if the vocabulary has at least ten
-              words per topic.  Ten words drawn at random from documents rarely reach 0.08;
+              is NaN.  Topics of two fits are matched one to one;
+            - ``weak``: whether new fits probably do not find the topic.  With refits, this means a
+              similarity below 0.7.  Without refits, it means a probability below 0.5 or, if the
+              probability is unknown, a similarity below 0.7;
+            - ``coherence``: how often the ten most relevant words of the topic occur in the same
+              documents, as NPMI.  (In `table`, it is that of the most probable words);
+            - ``exclusivity``: how rare these words are in other topics;
+            - ``overlap``: of the documents with one of two of these words, the share with both, as
+              the mean over pairs of words;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
-              words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
-              ``exclusivity``, it does not decrease merely because there are many topics;
-            - ``weak``: whether the topic is weak;
-            - ``reason``: the reason in words, or an empty string if the topic is not weak.
+              words) to 1 (no common word);
+            - ``unclear``: whether one of the following holds: half of the ten words are stop words
+              of a language; many topics contain the words (the exclusivity is below 0.65 times its
+              median over topics); the words occur in the same documents, as those of standard texts
+              and tables do (an overlap above 0.3); the words occur together less often than those
+              of other topics (the coherence has covered less than 0.6 of the way from words drawn
+              by chance to the median topic); or another topic has nearly the same words (the
+              distinctness is below half of the median distance between topics).  All but the last
+              require at least ten words per topic in the vocabulary;
+            - ``reason``: the reasons in words, or an empty string.
         """
-        return trust.trust(self._topics, self.coherence, self.refits, len(self.lengths))
+        return trust.trust(self._topics, self._together, self.refits)
 
     def methods(self) -> str:
         """Describe how the topics were found, in a paragraph for a paper, with references.
@@ -1332,11 +1347,9 @@ def describe(
     else:
         refits = None
     described = source.describe(counted, refits)
-    # the number of words of each topic in the documents
-    words = np.einsum("d,dk->k", described.lengths, described.shares)
     history = getattr(source.model, "history_", None)
     return TopicSummary(
-        source.topics_of(words / words.sum(), names, *similarity),
+        source.topics_of(sizes_in(described), names, *similarity),
         described,
         texts=texts,
         titles=titles,

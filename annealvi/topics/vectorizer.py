@@ -78,9 +78,9 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
             )
         checked_texts.append(text)
     words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
-    if min_documents and 2 * sum(" " in word.strip() for word in words) > len(words):
+    if min_documents and 5 * sum(" " in word.strip() for word in words) > len(words):
         warn_user(
-            f"Most words in the lists of {name!r} contain spaces, such as {words[0]!r:.60}. Each "
+            f"Many words in the lists of {name!r} contain spaces. Each "
             "of them is counted as one word. Pass texts as str, not as rows of a table."
         )
     if len(checked_texts) < min_documents:
@@ -280,7 +280,9 @@ SILENT = re.compile(
     "[\u00ad\u0640\u2060\ufeff\u0305\u0332\u0333\u0335-\u0338\u033f]|(?<=[Ѐ-ӿ])[\u0300\u0301]"
 )
 #: Signs that are used as apostrophes in contractions, and the endings of contractions.
-APOSTROPHE = re.compile(r"(?<=[a-z])[’‘ʼ＇`´′‛](?=(?:ll|ve|re|[tsdm])\b)", re.IGNORECASE)
+APOSTROPHE = re.compile(
+    r"(?<=[a-z])(?:[’‘ʼ＇`´′‛\x92\ufffd]|\xe2\u20ac\u2122)(?=(?:ll|ve|re|[tsdm])\b)", re.IGNORECASE
+)
 CONTRACTED = re.compile(r"'(?:(?<=[a-z]')|(?<=[a-z]\s'))(?:ll|ve|re)\b", re.IGNORECASE)
 #: Signs around words: underscores, and raised digits, which are the numbers of notes.
 AROUND = re.compile(r"_(?:(?<![^\W_]_)|(?![^\W_]))|[\u00b2\u00b3\u00b9\u2070-\u2079]")

@@ -23,7 +23,7 @@ N_WORDS = 10
 #: The number of words of a label.
 LABEL_WORDS = 3
 #: Columns of tables with a column for each label; labels must differ from them.
-COLUMNS = ("certainty", "label", "n_documents", "topic")
+COLUMNS = ("certainty", "label", "n_documents", "share", "topic")
 #: Two words are similar if at least the first number of letters at their beginnings are equal, and
 #: the rest of each word has at most the second number of letters.
 _STEM = 4
@@ -81,14 +81,14 @@ def frex_of(topics: Floats, k: int, weight: float) -> Floats:
     return 1 / (weight / frequency_rank + (1 - weight) / exclusivity_rank)
 
 
-def exclusivity_of(topics: Floats, n: int = N_WORDS) -> Floats:
+def exclusivity_of(topics: Floats, n: int = N_WORDS, relevance: float = 1.0) -> Floats:
     r"""Compute how rare the most probable words of each topic are in other topics.
 
     The exclusivity is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most
     probable words: 1 if no other topic contains these words, and 1 / K if these words are equally
-    probable in all topics.
+    probable in all topics.  With a `relevance` below 1, it is that of the most relevant words.
     """
-    top = top_columns(topics, n)
+    top = top_columns(topics, n, relevance)
     shares = np.take_along_axis(topics, top, axis=1)
     # the sum over topics may be 0
     sums = np.maximum(topics.sum(axis=0)[top], TINY)

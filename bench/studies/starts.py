@@ -2,14 +2,11 @@
 
     python -m bench.studies.starts curves [--corpora bbc_news ...] [--topics 20 100] [--seeds 3]
     python -m bench.studies.starts spread [--seeds 10]
-    python -m bench.studies.starts support [--seeds 3]
 
 Models are fitted to the training documents of splits.py on one thread, and scored on the validation
 documents.  The settings of the score are chosen on a fit with one run.  `curves` prints means over
 seeds and draws docs/record/runs.png; tomotopy and topica are fitted with one seed, if they are
-installed.  `spread` prints the standard deviation over seeds.  `support` prints how often topics
-with high support come back, in new fits and in fits to the other half of the documents.  It also
-prints the support of planted topics.
+installed.  `spread` prints the standard deviation over seeds.
 """
 
 from __future__ import annotations
@@ -23,11 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics import roc_auc_score
-from sklearn.metrics.pairwise import cosine_similarity
 
 from annealvi import TemperedLDA, metrics
-from annealvi.datasets import make_topic_corpus
 from bench import CHECKOUT, parser
 from bench.adapters import RIVALS
 from bench.markdown import table
@@ -39,9 +33,6 @@ NUMBERS = (2, 3, 5, 9)
 HEADINGS = ["", "bound", "held out", "sd", "stability", "NPMI", "diversity", "CPU s"]
 SWEEPS = {"tomotopy": (50, 100, 200, 400), "topica": (50, 200, 1000)}
 PICTURE = CHECKOUT / "docs" / "record" / "runs.png"
-#: Two topics count as the same if their cosine is at least this.
-SAME = 0.8
-SUPPORTED = {"bbc_news": 20, "reuters21578": 20, "20ng_etm": 50, "kos": 50, "debian_desc": 100}
 
 
 class Solution(NamedTuple):
@@ -224,69 +215,17 @@ def spread(corpora: list[str], sizes: list[int], seeds: int) -> None:
     print(table(headings, rows))
 
 
-# ------------------------------------------------------------------------------ support
-
-
-def support(seeds: int) -> None:
-    """Print how often topics come back, by their support."""
-    rows = []
-    everything = defaultdict(list)
-    for name, n_topics in SUPPORTED.items():
-        X = sparse.csr_matrix(splits.load(name).train)
-        for what, first, second in (("a new fit", X, X), ("the other half", X[::2], X[1::2])):
-            refits = [fit(second, n_topics, random_state=1000 + s)[1].topics for s in range(seeds)]
-            values = []
-            back = []
-            for seed in range(seeds):
-                lda, fitted = fit(first, n_topics, random_state=seed)
-                for topics in refits:
-                    values.append(lda.topic_support_)
-                    back.append(cosine_similarity(fitted.topics, topics).max(axis=1) >= SAME)
-            value = np.concatenate(values)
-            returned = np.concatenate(back)
-            area = roc_auc_score(returned, value)
-            everything[what].append(area)
-            thirds = [value < 1 / 3, (value >= 1 / 3) & (value < 2 / 3), value >= 2 / 3]
-            shares = [
-                f"{returned[in_third].mean():.2f} ({in_third.mean():.0%})" for in_third in thirds
-            ]
-            rows.append([f"{name}, {n_topics}", what, *shares, f"{area:.3f}"])
-    headings = ["corpus, K", "comes back in", "below 1/3", "1/3 to 2/3", "above 2/3", "area"]
-    print(table(headings, rows))
-    print({what: round(float(np.mean(areas)), 3) for what, areas in everything.items()})
-    rows = []
-    for n_topics in (20, 30, 40):
-        made = make_topic_corpus(3000, 1000, 20, document_length=80, random_state=0)
-        kinds: dict[bool, list[float]] = {True: [], False: []}
-        for seed in range(seeds):
-            lda, fitted = fit(made.data, n_topics, random_state=seed)
-            best = cosine_similarity(fitted.topics, made.topics).max(axis=1)
-            for is_planted, value in zip(best >= SAME, lda.topic_support_, strict=True):
-                kinds[bool(is_planted)].append(value)
-        labels = [True] * len(kinds[True]) + [False] * len(kinds[False])
-        area = roc_auc_score(labels, kinds[True] + kinds[False]) if all(kinds.values()) else np.nan
-        rows.append(
-            [str(n_topics)]
-            + [f"{len(kinds[k]) / seeds:.1f}: {np.mean(kinds[k] or [np.nan]):.2f}" for k in kinds]
-            + [f"{area:.3f}"]
-        )
-    headings = ["K for 20 planted", "planted: mean support", "spurious: mean support", "area"]
-    print(f"\n{table(headings, rows)}")
-
-
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("what", choices=["curves", "spread", "support"])
+    options.add_argument("what", choices=["curves", "spread"])
     options.add_argument("--corpora", nargs="+", default=CORPORA, choices=list(splits.CORPORA))
     options.add_argument("--topics", nargs="+", type=int)
     options.add_argument("--seeds", type=int)
     arguments = options.parse_args()
     if arguments.what == "curves":
         curves(arguments.corpora, arguments.topics or [20, 100], arguments.seeds or 3)
-    elif arguments.what == "spread":
-        spread(arguments.corpora, arguments.topics or [20], arguments.seeds or 10)
     else:
-        support(arguments.seeds or 3)
+        spread(arguments.corpora, arguments.topics or [20], arguments.seeds or 10)
 
 
 if __name__ == "__main__":

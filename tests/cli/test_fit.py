@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import warnings
+from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -21,8 +22,8 @@ SEEDS = {"Meals": ["Bread", "soup"], "sailing": ["ship", "keel"]}
 
 
 def topics_of(out):
-    """Words of each printed topic; before them stand number, share and perhaps support."""
-    legends = ("support:", "similarity:")
+    """Words of each printed topic; before them stand number, share and perhaps probability."""
+    legends = ("probability:", "similarity:", "The probability")
     head, *lines = [line.split() for line in out.splitlines() if not line.startswith(legends)]
     return [set(line[head.index("words") :]) for line in lines]
 
@@ -42,6 +43,22 @@ def test_texts_of_every_kind_give_the_same_topics(call, jsonl, table, folder, tm
         assert "read 36 documents" in done.err
         assert "18 words of 36 documents are counted" in done.err
     assert outs[0].out == outs[1].out == outs[3].out and not list(outs[0].place.iterdir())
+
+
+def test_printed_shares_are_those_of_the_report(call, jsonl, rows):
+    texts = [row["text"] for row in rows[:5]] * 6 + [row["text"] for row in rows[5:]]
+    lines = jsonl.parent / "uneven.txt"
+    lines.write_text("\n".join(texts), encoding="utf-8")
+    done = call("fit", lines, "--n-topics", 4, "--model", "m", "--report", "r.html")
+    model = annealvi.load("m")
+    shares = model.describe(texts).topic_shares
+    assert np.abs(model.components_.sum(axis=1) / model.components_.sum() - shares).max() > 1e-3
+    printed = re.findall(r"^ +(\d+)[* ] +([\d.]+)%", done.out, re.MULTILINE)
+    assert len(printed) == 4
+    report = Path("r.html").read_text("utf-8")
+    for topic, share in printed:
+        assert f"{shares[int(topic)]:.1%}" == f"{share}%"
+        assert re.search(rf'data-topic="{topic}">.*?<td class="number">{share}%', report)
 
 
 def test_columns_are_joined(call, table, jsonl):
@@ -107,7 +124,7 @@ def test_stability_of_a_number_that_is_chosen(call, jsonl, rows, tmp_path):
     for path in (counts, jsonl):
         done = call("fit", path, "--n-topics", "auto", "--model", "m")
         head, *lines = [line.split() for line in done.out.splitlines()]
-        assert head[:4] == ["topic", "share", "support", "similarity"]
+        assert head[:4] == ["topic", "share", "probability", "similarity"]
         similarity = annealvi.load(done.place / "m").topic_similarity_
         for line in lines[: similarity.shape[1]]:
             topic = int(line[0].rstrip("*"))
@@ -120,7 +137,10 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     seeds = ("--n-topics", 2, "--seed-words", '{"last": ["sail"]}')
     assert "contains no words, so --seed-words needs --vocabulary" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
-    assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
+    printed = call("fit", counts, *seeds).out
+    assert re.search(r"^ +0 .*  last: sail", printed, re.MULTILINE)
+    # seed words allow only one run
+    assert "The probability that a new fit finds a topic is unknown" in printed
 
 
 @cases(
@@ -178,11 +198,8 @@ def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tm
 
 def test_few_documents_for_the_topics_are_told(call, jsonl):
     few = "36 documents for 3 topics are fewer than 20 documents per topic"
-    assert few in call("fit", jsonl, "--n-topics", 3, "--model", "m").err
+    assert few in call("fit", jsonl, "--n-topics", 3).err
     assert "fewer than 20" not in call("fit", jsonl, "--n-topics", 1).err
-    texts = [json.loads(line)["text"] for line in jsonl.read_text("utf-8").splitlines()]
-    trust = annealvi.load("m").describe(texts[:9]).trust
-    assert trust["weak"].all() and all(few in reason for reason in trust["reason"])
 
 
 def test_more_topics_than_documents_are_told(rows):

@@ -33,7 +33,7 @@ def test_a_folder_for_a_paper(call, model, jsonl, rows):
     assert table.share.is_monotonic_decreasing and table.label[1] == "a & b"
     assert table.share.to_numpy() == pytest.approx(summary.topic_shares[table.index])
     trust = pd.read_csv(folder / "trust.csv", index_col="topic")
-    assert trust.support.to_numpy() == pytest.approx(summary.support[table.index])
+    assert trust.probability.to_numpy() == pytest.approx(summary.probability[table.index])
     assert "similarity" not in trust and trust.index.tolist() == table.index.tolist()
     assert r"a \& b & " in (folder / "topics.tex").read_text(encoding="utf-8")
     by = pd.read_csv(folder / "by_group.csv", index_col=0)

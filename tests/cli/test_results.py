@@ -8,6 +8,8 @@ import pytest
 
 import annealvi
 from annealvi.metrics import topic_checksum
+from annealvi.topics.source import Source
+from annealvi.topics.trust import probability_of
 
 from .conftest import TOPICS
 
@@ -15,18 +17,17 @@ from .conftest import TOPICS
 def test_weak_topics_have_a_star_and_a_reason(call, jsonl, tmp_path, monkeypatch):
     path, options = tmp_path / "m.safetensors", ("--n-topics", 8, "--quiet")
     call("fit", jsonl, *options, "--model", path)
-    lda = annealvi.load(path).lda_
-    n, support = lda.settings_["n_init"], lda.topic_support_
-    monkeypatch.setattr("annealvi.topics.trust.LEAST_SUPPORT", 2)
+    probability = probability_of(Source(annealvi.load(path)).topics.evidence)
+    monkeypatch.setattr("annealvi.topics.trust.LEAST_PROBABILITY", 2)
     for done in (call("fit", jsonl, *options), call("show", path)):
         lines = done.out.splitlines()
-        at = next(place for place, line in enumerate(lines) if line.startswith("* weak topic: "))
+        at = next(place for place, line in enumerate(lines) if line.startswith("* weak topics "))
         stars = {int(line[:5]) for line in lines[:at] if line[5:6] == "*"}
         said = {int(line[:5]): line[7:] for line in lines[at + 1 :]}
         assert stars == set(said) == set(range(8))
         for k, reason in said.items():
-            assert f"found by {round(support[k] * n) or 'none'} of {n} runs" in reason
-    assert call("show", path, "--topic", 5).out.splitlines()[1] == f"weak: {said[5]}"
+            assert f"weak: a new fit finds it with probability {probability[k]:.2f} (" in reason
+    assert call("show", path, "--topic", 5).out.splitlines()[1] == said[5]
 
 
 def test_labels(call, model, jsonl, rows):
@@ -67,13 +68,16 @@ def test_show(call, model):
     assert f"checksum of the topics: {checksum}\n" in done.out
     assert "*" not in done.out
     lines = done.out.splitlines()
-    assert "share  support  words" in lines[-5] and lines[-1].startswith("support: the share")
+    assert "share  probability  words" in lines[-5] and lines[-1].startswith(
+        "probability: that a new"
+    )
     topics = [set(line.split()[3:]) for line in lines[-4:-1]]
     assert sorted(map(sorted, topics)) == sorted(map(sorted, TOPICS.values()))
     one = call("show", model, "--topic", 1, "--words", 3).out.splitlines()
     lda = annealvi.load(model).lda_
     probability = np.sort(lda.components_[1] / lda.components_[1].sum())[-1]
-    assert one[0].endswith(f"support {lda.topic_support_[1]:.2f})")
+    found = probability_of(Source(annealvi.load(model)).topics.evidence)
+    assert one[0].endswith(f"probability {found[1]:.2f})")
     shown = [float(line.split("%")[0]) for line in one[1:]]
     assert len(one) == 4 and shown[0] == pytest.approx(100 * probability, abs=0.01)
     assert shown == sorted(shown, reverse=True)

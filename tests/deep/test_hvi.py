@@ -18,8 +18,8 @@ from annealvi.deep.hvi import (
     FlowPosterior,
     SigmoidalTransitions,
     Transitions,
-    increase,
     inverse_softplus,
+    mixture_logit,
 )
 from annealvi.deep.objectives import avo_terms, log_evidence_bounds
 from tests.deep.fits import DoubleNoise, chain
@@ -263,7 +263,7 @@ def sigmoidal(dim=3, n_transitions=2, **options):
 def test_far_away_nothing_overflows():
     z = torch.tensor([[-300.0, 300.0]])
     parts = torch.zeros(1, 2, 4)
-    found, log_determinant = increase(z, parts - np.log(4), parts, parts)
+    found, log_determinant = mixture_logit(z, parts - np.log(4), parts, parts)
     assert_close(found, z)
     assert_close(log_determinant, torch.zeros(1), atol=1e-4, rtol=0)
 

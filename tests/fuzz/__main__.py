@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import random
 import sys
 import time
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         targets = all_targets(deep)
         chosen = {name: targets[name] for name in args.target or targets}
         cases = islice(schedule(chosen, OFTEN), args.cases)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a finding may have signs that it cannot encode
+        sys.stdout.reconfigure(errors="backslashreplace")
     print(f"seed {seed}", flush=True)
     start = time.monotonic()
     options = dict(jobs=args.jobs, limit=args.limit, examples=args.examples, strict=args.strict)

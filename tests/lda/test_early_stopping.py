@@ -327,3 +327,18 @@ def test_they_end_once_the_topics_stay_as_they_are(plenty, finish):
     assert len(change) < 400
     assert change[-1] < 1e-3 and np.all(change[:-1] >= 1e-3)
     assert lda.n_iter_ == 2 + len(change)
+
+
+@pytest.mark.parametrize("evaluate_every", [-1, 1])
+@WARNS
+def test_bound_is_of_all_documents_of_which_some_were_held_out(X, evaluate_every):
+    lda = TemperedLDA(
+        3,
+        validation_fraction=0.3,
+        evaluate_every=evaluate_every,
+        max_iter=4,
+        n_init=1,
+        dtype="float64",
+        random_state=0,
+    ).fit(X)
+    assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-12)

@@ -77,7 +77,7 @@ def test_the_first_start_goes_on_with_the_mean_of_the_counts(X, finish):
     counts = lda.components_[0] - lda.topic_word_prior_
     assert counts.sum() == pytest.approx(X.sum(), rel=0.01)
     assert_allclose(counts, np.asarray(X.sum(axis=0)).ravel(), rtol=0.1, atol=1.0)
-    assert_array_equal(lda.topic_support_, [1.0])
+    assert lda.topic_support_ == pytest.approx(1, abs=1e-3)
 
 
 BEST = {
@@ -257,18 +257,18 @@ def test_support_by_its_definition():
         kept[some] = row[some]
         return kept / np.linalg.norm(kept)
 
-    def found(topic, start):
-        return max(largest(topic) @ largest(other) for other in start) >= 0.8
+    def cosine(topic, start):
+        return max(largest(topic) @ largest(other) for other in start)
 
-    expected = [np.mean([found(topic, start) for start in starts]) for topic in topics]
+    expected = [np.mean([cosine(topic, start) for start in starts]) for topic in topics]
     assert_allclose(support(topics, [Largest.of(start) for start in starts]), expected)
-    assert expected[0] >= 1 / 3 and expected[5] >= 1 / 3 and min(expected) == 0
+    assert min(expected[0], expected[5]) > 1 / 3 > max(expected[1:5])
 
 
 def test_topics_that_are_assigned_have_no_support(X):
     lda = merged().fit(X)
     assert lda.topic_support_.shape == (4,)
-    assert set(np.round(3 * lda.topic_support_, 6)) <= {0, 1, 2, 3}
+    assert np.all((lda.topic_support_ > 0) & (lda.topic_support_ <= 1))
     lda.components_ = lda.components_[::-1].copy()
     with pytest.raises(AttributeError):
         assert lda.topic_support_

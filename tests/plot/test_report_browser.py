@@ -66,6 +66,7 @@ def test_the_page_shows_the_largest_topic(page, report, summary):
 
 
 def test_a_weak_topic_says_why_on_a_phone_too(page, summary, monkeypatch, tmp_path):
+    monkeypatch.setattr(summary._topics, "evidence", None)
     monkeypatch.setattr(summary._topics, "similarity", np.array([[0.9, 0.12, 0.9]]))
     write_report(summary, tmp_path / "a.html")
     page.open(tmp_path / "a.html", **PHONE)

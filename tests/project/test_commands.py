@@ -148,7 +148,7 @@ def test_the_commands_run(place, capsys):
     assert named[:6] == [*["fit"] * 3, "label", "show", "show"]
     assert named[6:] == ["label-topics", "compare", "paper"]
     assert all(out.startswith("topic  share  ") for out in outs[:3])
-    assert len(outs[0].split("* weak topic:")[0].splitlines()) == 52 and "support" in outs[0]
+    assert len(outs[0].split("* weak topics")[0].splitlines()) == 52 and "probability" in outs[0]
     assert " privacy: " in outs[1] and " robots: " in outs[1]
     assert len((place / "labels.csv").read_text(encoding="utf-8").splitlines()) == 21
     assert "<html" in (place / "topics.html").read_text(encoding="utf-8")

@@ -123,6 +123,15 @@ def of(values):
     return {"quality": np.array(values)[:, None], "gain": np.array(values)[:, None]}
 
 
+@pytest.mark.parametrize("values", [[[-0.1, 0.0], [0.1, -0.06], [0, 0]], [[-0.3], [-0.1], [-0.2]]])
+def test_without_clear_topics_the_smallest_number_is_recommended(values):
+    row, rule = RULES["quality"](np.array([2, 5, 10]), {"quality": np.array(values)})
+    assert row == 0 and rule.startswith("The texts show no clear topics: the highest quality")
+    assert "with 5 topics" in rule and "compare smaller" not in rule
+    values = np.array([[0.1, 0.1], [0.2, 0.3], [0, 0]])  # above 0 by more than its spread
+    assert RULES["quality"](np.array([2, 5, 10]), {"quality": values})[0] == 1
+
+
 def test_the_rules():
     ks, gain = np.array([10, 20, 50]), RULES["held_out_log_likelihood"]
     assert RULES["quality"](ks, of([0.1, 0.3, 0.2]))[0] == 1
@@ -130,6 +139,7 @@ def test_the_rules():
     assert RULES["quality"](ks, flat)[1].endswith(
         "The quality of 50 topics is within one standard deviation."
     )
+    assert RULES["quality"](ks, of([0.3, 0.2, 0.1]))[1].endswith("compare smaller numbers too.")
     assert gain(ks, of([0.94, 0.96, 1.0]))[0] == 1 and gain(ks, of([0.94, 0.949, 1.0]))[0] == 2
     assert gain(ks, of([0.96, 1.0, 0.9]))[0] == 0 and gain(ks, of([-0.3, -0.1, -0.2]))[0] == 1
     assert "95% of the largest gain" in gain(ks, of([0.94, 0.96, 1.0]))[1]

@@ -1,6 +1,7 @@
 """Topics at several levels, topics that occur together, names, and the comparison of two models."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -100,6 +101,13 @@ def test_a_prompt_and_its_answer():
     ):
         refused("'labels|'topic'", setattr, summary, "labels", answer)
     assert summary.labels == list(names.values())
+
+
+def test_the_beginnings_of_documents_are_in_a_prompt():
+    texts = [f"{text} {'paragraph ' * 50}" for text in make_texts()]
+    text = TopicModel(3, random_state=0).fit(texts).describe(texts).prompt()
+    documents = re.findall("<document>(.*)</document>", text)
+    assert [len(document) for document in documents[-9:]] == [300] * 9
 
 
 def test_titles_are_in_a_prompt():

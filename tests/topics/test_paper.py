@@ -111,7 +111,7 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
         "The random seed was 7.",
         f"on 60 documents. Of these, 60 contain words of the vocabulary, with {words} words",
         f"coherence of topics in these documents is {summary.quality['coherence']:.2f} (NPMI",
-        f"At least half of the runs found {(summary.support >= 0.5).sum()} of the 3 topics.",
+        f"is at least 0.5 for {(summary.probability >= 0.5).sum()} of the 3 topics.",
         f"with annealvi {annealvi.__version__}. The checksum of the topics is {summary.checksum}.",
     ):
         assert part in paragraph, part

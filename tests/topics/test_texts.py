@@ -143,5 +143,5 @@ def test_columns_of_arrow():
 
 def test_rows_of_a_table_are_told():
     rows = [["the first text", "a title here"], ["the second text", "another title"]]
-    with pytest.warns(UserWarning, match="Most words in the lists .* contain spaces"):
+    with pytest.warns(UserWarning, match="Many words in the lists .* contain spaces"):
         check_texts(rows)

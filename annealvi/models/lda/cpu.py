@@ -212,7 +212,8 @@ class TopicWeights:
         If `bounded`, the number of rows is limited by KEPT_BYTES and KEPT_SHARE.
         """
         self.values = aligned_empty((n_features, width), dtype)
-        self.logs = np.empty((0, 0), dtype=dtype)  # allocated when they are first needed
+        # the logarithms of the weights at T = 1, allocated when they are first needed
+        self.logs = np.empty((0, 0), dtype=dtype)
         self.log_scale = np.empty(n_features, dtype=dtype)
         self.row_sums = np.empty(n_features, dtype=dtype)
         #: The row of each word, or -1 if it has not been computed.
@@ -426,6 +427,7 @@ class CPUEngine(Engine):
             index.words,
             step.b0,
             exact=step.exact,
+            # of which weights at other temperatures and energies are computed
             want_logs=mixed or energy is not None,
             n_threads=self.n_threads,
         )

@@ -79,8 +79,8 @@ BLOCK_BYTES = 1 << 20
 BLOCK_DOCUMENTS = 4096
 LARGEST_BLOCK = 1 << 23
 #: Most entries of a block, which takes 20 bytes for each entry.  The limit matters for long
-#: documents such as cells, with thousands of entries.  It is higher in training, where the last
-#: digits of results depend on blocks, so that it affects only the longest documents.
+#: documents such as cells, with thousands of entries.  It is higher in training and for the bound,
+#: where the last digits of results depend on blocks, so that it affects only the longest documents.
 BLOCK_ENTRIES = 1 << 20
 TRAINING_ENTRIES = 1 << 21
 #: Least value of lambda in the posterior form, because its online steps may lower lambda too far.
@@ -531,6 +531,7 @@ class Engine:
         # without eps, a fit also computes the normalisers of phi that its bound needs
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not model.options.exact and tempering.rule is None and same
+        # the sum of the bounds depends on the blocks, like the results of training
         blocks = [*self.blocks(model, slice(0, X.shape[0]), X.indptr, TRAINING_ENTRIES)]
         # one array for gamma of all blocks
         longest = max((rows.stop - rows.start for rows in blocks), default=0)

@@ -29,9 +29,8 @@ from annealvi.checks import TINY
 #: are the most similar to its own.
 WORDS = 30
 NEIGHBOURS = 4
-#: A run has found a topic if the cosine of the FOUND_BY most frequent words is at least FOUND.
-FOUND_BY = 50
-FOUND = 0.8
+#: Topics of a fit and of its runs are compared by their N_LARGEST most frequent words.
+N_LARGEST = 50
 #: Which topics are merged depends on words whose counts in a topic are above LEAST_COUNT, or above
 #: the share LEAST_SHARE of the topic if that is less.
 LEAST_COUNT = 0.1
@@ -194,7 +193,7 @@ class Largest(NamedTuple):
     @classmethod
     def of(cls, counts: NDArray) -> Self:
         """The most frequent words of topics with counts of shape (K, V)."""
-        n = min(FOUND_BY, counts.shape[1])
+        n = min(N_LARGEST, counts.shape[1])
         # row by row, because the array may be large
         words = np.array([_largest(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(float)
@@ -212,10 +211,9 @@ class Largest(NamedTuple):
 
 
 def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray:
-    """The share of runs that have found each topic; topics have counts of shape (K, V)."""
+    """The mean cosine of each topic to the most similar topic of each run; counts are (K, V)."""
     largest = Largest.of(counts).rows(counts.shape[1])
-    # of each topic with the most similar topic of each run
     cosines_of_runs = [
         (largest @ run.rows(counts.shape[1]).T).max(axis=1).toarray() for run in runs
     ]
-    return np.mean([cosines.ravel() >= FOUND for cosines in cosines_of_runs], axis=0)
+    return np.minimum(np.mean(cosines_of_runs, axis=0).ravel(), 1.0)  # without rounding errors

@@ -157,7 +157,11 @@ def _log_moments(counts: NDArray[np.int64], prior: NDArray, b: NDArray) -> NDArr
 
 
 def _log_topic_moments(problem: Problem, eta: NDArray, n_words: int) -> NDArray:
-    """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., n_words, from a product of power series."""
+    """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., n_words, from a product of power series.
+
+    With eta_0 the sum of eta, the moment is n! Gamma(eta_0) / Gamma(eta_0 + b n) times coefficient
+    n of the product over words v of the series sum_m x^m Gamma(eta_v + b m) / (Gamma(eta_v) m!).
+    """
     b = problem.inverse
     n = np.arange(n_words + 1, dtype=np.int64)
     series = [_log_moments(n[:, None], np.atleast_1d(value), b) for value in eta]
