@@ -10,8 +10,12 @@ the file contains a seed, its fits are not repeated.
 
 - ``noise``: how tempering changes the variance of the stochastic gradient of the topics.
 - ``locals``: fits to eight shapes with only the local or only the global variables tempered.
-- ``every``: VT and LVT as in the paper, where T changes at each step or every 1,000 steps, with
-  predictions at T = 1 and at the learned T.
+- ``every``: VT as in the paper, where T changes at each step or every 1,000 steps, with predictions
+  at T = 1 and at the learned T.
+- ``lvt``: LVT without damping and with 2 rounds.  Its first round starts at T = 3.9, which falls or
+  not, at T = 1.98, the mean of a uniform q(b), or at T = 1.  T may be fixed for the first 1,000
+  steps.  In Algorithm 1 a document keeps its T until its next visit.  Also damped LVT.
+- ``lvt_5``, ``lvt_20``: first rounds at 3.9 and 1 with 5 and 20 rounds.
 - ``hot``: annealing that starts at T = 2 to 10 and takes 0.1 passes and 1 pass.
 - ``low``: annealing of the posterior that starts at T = 1.1 to 5 and takes 0.1 passes over 98,000
   abstracts.
@@ -22,17 +26,23 @@ the file contains a seed, its fits are not repeated.
   temperature of Eq. 10, by `document_temperatures`, or by the likelihood per word?
 - ``layers`` (PyTorch): for energy (d) of Huang et al. (2018), the distances of neighbouring layers,
   two bounds of -KL with 10 to 2,000 draws, and the modes that flows find with beta.
+- ``decay`` (PyTorch): exponential and linear decay of k and of T, for belief networks on digits.
+- ``costs`` (PyTorch): CPU seconds of 400 steps of the same methods on MNIST, relative to VI.
+- ``losses`` (PyTorch): loss-calibrated AVO that draws one of its two losses, or adds both.
+- ``halves`` (PyTorch): -ELBO of an autoencoder for the first 5,045, 7,850 and 10,000 test images.
 - ``heat`` (PyTorch): an autoencoder whose likelihood is annealed from T0 over half of its steps.
 
-For ``layers`` and ``heat``, --documents is the number of steps.  ``hot``, ``low``, ``growth`` and
-``heat`` take up to an hour on one core, and the other parts take minutes.
+For the parts that need PyTorch, --documents is the number of steps.  ``lvt``, ``hot``, ``low``,
+``growth`` and ``heat`` take up to an hour on one core, and the other parts take minutes.
 """
 
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -40,6 +50,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, psi, softmax
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
@@ -47,26 +58,59 @@ from annealvi import Annealed, Fixed, LocalVariational, TemperedLDA, Variational
 from annealvi.callbacks import HeldOut
 from annealvi.datasets import load_corpus, load_images, make_shape_mixture
 from annealvi.metrics import component_recovery, document_completion
-from annealvi.model import LocalStep
+from annealvi.model import LocalStep, Tempering
+from annealvi.models.lda.engine import Engine
 from annealvi.temperature import Temperature
 from bench import parser
 from bench.studies.mixtures import better_optima
 
 START = float(np.geomspace(1, 10, 100).mean())
+#: 1 / E[b] of a uniform q over b = .01, ..., 1.
+UNIFORM = 1 / 0.505
 PERIOD = 1000
 
 
-def every(kind: Any) -> Any:
-    """A learned temperature whose T changes only every PERIOD steps, as in the paper."""
+class Every(Variational):
+    """VT whose T changes only every PERIOD steps."""
 
-    class Every(kind):
-        def observe(self, local: LocalStep, scale: float) -> None:
-            if self._step % PERIOD == PERIOD - 1:
-                super().observe(local, scale)
-            else:
-                self._step += 1
+    def observe(self, local: LocalStep, scale: float) -> None:
+        if self._step % PERIOD == PERIOD - 1:
+            super().observe(local, scale)
+        else:
+            self._step += 1
 
-    return Every
+
+class Undamped(LocalVariational):
+    """LVT whose first round is always at T = `start`."""
+
+    def observe(self, local: LocalStep, scale: float) -> None:
+        self._learns()
+
+
+class FixedAtFirst(Undamped):
+    """LVT in which all documents have T = `start` in the first PERIOD steps."""
+
+    def tempering(self, step: int) -> Tempering:
+        return Tempering(self._level) if step < PERIOD else super().tempering(step)
+
+
+def keep_temperatures(first: float) -> Any:
+    """Algorithm 1: a document has the T of its last visit; its new T is for the next visit."""
+    inverses: dict[bytes, float] = {}
+    update = Engine.heat
+
+    def heat(self, model, step, X, rows, gamma, b, partition):
+        documents = []
+        for row in range(rows.start, rows.stop):
+            entries = slice(X.indptr[row], X.indptr[row + 1])
+            documents.append(X.indices[entries].tobytes() + X.data[entries].tobytes())
+        b[:] = [inverses.get(document, 1 / first) for document in documents]
+        of_this_visit = b.copy()
+        update(self, model, step, X, rows, gamma, b, partition)
+        inverses.update(zip(documents, b.tolist(), strict=True))
+        b[:] = of_this_visit
+
+    return patch.object(Engine, "heat", heat)
 
 
 def fit(n: int, temperature: Temperature, seed: int, n_topics: int = 100, **options: Any) -> Any:
@@ -171,21 +215,50 @@ def tempered_parts(seed: int, n: int = 0) -> dict[str, Any]:
 
 def printed(seed: int, n: int = 30_000) -> dict[str, Any]:
     scores: dict[str, Any] = {"SVI": score(n, Fixed(1), seed)}
-    undamped = dict(undamped=True, final_fraction=0.0)
     for name, temperature in {
         "VT, each step": Variational.as_printed(),
-        "VT, every 1,000": every(Variational).as_printed(),
-        "LVT, each step": LocalVariational(**undamped),
-        "LVT, every 1,000": every(LocalVariational)(**undamped),
+        "VT, every 1,000": Every.as_printed(),
     }.items():
         lda, held_out = fit(n, temperature, seed)
         scores[name] = float(document_completion(lda, held_out))
-        if name.startswith("VT"):
-            at_end = float(lda.temperature_path_[-1])
-            scores[f"{name}, last T"] = at_end
-            learned = document_completion(lda, held_out, temperature="learned")
-            scores[f"{name}, predicted at the learned T"] = float(learned)
+        scores[f"{name}, last T"] = float(lda.temperature_path_[-1])
+        learned = document_completion(lda, held_out, temperature="learned")
+        scores[f"{name}, predicted at the learned T"] = float(learned)
     return scores
+
+
+def local_temperatures(rounds: int) -> dict[str, LocalVariational]:
+    """LVT with several starts of a document's first round."""
+    undamped: dict[str, Any] = dict(rounds=rounds, undamped=True, final_fraction=0.0)
+    temperatures = {
+        "first round from 3.9, which falls": LocalVariational(**undamped),
+        "first round at 3.9": Undamped(start=3.9, **undamped),
+        "first round at 1": Undamped(start=1.0, **undamped),
+    }
+    if rounds == 2:
+        temperatures |= {
+            "first round at 1.98": Undamped(start=UNIFORM, **undamped),
+            "T = 3.9 for 1,000 steps": FixedAtFirst(start=3.9, **undamped),
+            "T = 1.98 for 1,000 steps": FixedAtFirst(start=UNIFORM, **undamped),
+            "damped, from 3.9": LocalVariational(),
+            "damped, from 1.98": LocalVariational(start=UNIFORM),
+            "damped, 5 rounds": LocalVariational(rounds=5),
+        }
+    return temperatures
+
+
+def local(seed: int, n: int = 30_000, rounds: int = 2) -> dict[str, Any]:
+    scores = {name: score(n, t, seed) for name, t in local_temperatures(rounds).items()}
+    if rounds == 2:
+        for first in (3.9, UNIFORM, 1.0):
+            scores[f"Algorithm 1, first T = {first:.3g}"] = algorithm_1(n, first, seed)
+    return scores
+
+
+def algorithm_1(n: int, first: float, seed: int) -> float:
+    with keep_temperatures(first):
+        once = Undamped(start=first, rounds=1, undamped=True, final_fraction=0.0)
+        return score(n, once, seed)
 
 
 def hot(seed: int, n: int = 30_000) -> dict[str, Any]:
@@ -290,6 +363,16 @@ def outliers(seed: int, n: int = 1500) -> dict[str, Any]:
     return {name: float(roc_auc_score(odd, score)) for name, score in scores.items()}
 
 
+def halves(seed: int, n: int = 1500) -> dict[str, Any]:
+    from annealvi.deep import VariationalAutoencoder  # needs PyTorch
+
+    images = load_images("mnist_static_bin")
+    test = images.data_test.astype(np.float32)
+    vae = VariationalAutoencoder(40, hidden=(100, 100), max_iter=n, random_state=seed)
+    vae.fit(images.data[:-10_000].astype(np.float32))
+    return {f"the first {size}": -float(vae.score(test[:size])) for size in (5045, 7850, 10_000)}
+
+
 def heat(seed: int, n: int = 20_000) -> dict[str, Any]:
     from annealvi.deep import VariationalAutoencoder  # needs PyTorch
 
@@ -308,6 +391,100 @@ def heat(seed: int, n: int = 20_000) -> dict[str, Any]:
         ).fit(train)
         log_p = float(np.mean(vae.score_samples(test[:500], n_draws=500)))
         scores[f"T0 = {T}"] = {"-ELBO": -float(vae.score(test)), "-log p": -log_p}
+    return scores
+
+
+def belief_network(
+    images: NDArray[np.float32], hidden: int, steps: int, seed: int, method: dict[str, Any]
+) -> Any:
+    """Fit a belief network, and return it."""
+    from annealvi.deep import SigmoidBeliefNetwork  # needs PyTorch
+
+    options = dict(batch_size=20, learning_rate=3e-3, max_iter=steps, random_state=seed)
+    return SigmoidBeliefNetwork((hidden,), **options, **method).fit(images)
+
+
+def decay(seed: int, n: int = 2500) -> dict[str, Any]:
+    from annealvi.deep import ProximityPenalty  # needs PyTorch
+
+    X = (load_digits().data >= 8).astype(np.float32)
+    X = X[np.random.RandomState(0).permutation(len(X))]
+    tenth = len(X) // 10
+    train = X[: -2 * tenth]
+    test = X[-tenth:]
+    k = 20 * abs(float(belief_network(train, 50, 1, seed, {}).history_["elbo"][0]))
+    # exponential decay by 1e-10 over the fit reaches T = 1 after this share of it
+    share = float(np.log(k) / np.log(1e10))
+    methods = {
+        "VI": {},
+        "PVI, exponential": {"proximity": ProximityPenalty("entropy", gamma=1e-10)},
+        "PVI, linear": {"proximity": ProximityPenalty("entropy", shape="linear")},
+        "annealing, exponential": {"temperature": Annealed(k, share, shape="exponential")},
+        "annealing, linear": {"temperature": Annealed(k, 1.0, shape="linear")},
+    }
+    return {
+        name: float(belief_network(train, 50, n, seed, method).score(test, n_draws=20))
+        for name, method in methods.items()
+    }
+
+
+def costs(seed: int, n: int = 400) -> dict[str, Any]:
+    from annealvi.deep import ProximityPenalty  # needs PyTorch
+
+    train = load_images("mnist_static_bin").data[:-10_000]
+    averages: tuple[Any, ...] = ("statistic", "parameters")
+    methods = {"VI": {}} | {
+        f"{statistic}, average of {average}": {
+            "proximity": ProximityPenalty(statistic, average=average)
+        }
+        for average in averages
+        for statistic in ("entropy", "kl", "mean_variance")
+    }
+    belief_network(train, 200, 50, seed, {})  # the first steps take longer
+    seconds = {}
+    for name, method in methods.items():
+        start = time.process_time()
+        belief_network(train, 200, n, seed, method)
+        seconds[name] = time.process_time() - start
+    return {name: value / seconds["VI"] for name, value in seconds.items()}
+
+
+def losses(seed: int, n: int = 1500) -> dict[str, Any]:
+    from annealvi.deep import VariationalAutoencoder  # needs PyTorch
+    from annealvi.deep.vae import AutoencoderNetwork
+
+    images = (load_images("mnist_static_bin").data > 0.5).astype(np.float32)
+    train = images[:-10_000]
+    test = images[-10_000:]
+    drawn = AutoencoderNetwork.chain_bound
+
+    def added(self, x, context, noise, temperature, beta, calibration, decoder_steps):
+        """a times the annealed objectives plus 1 - a times the ELBO."""
+        weights = (x, context, noise, temperature, beta)
+        annealed, _ = drawn(self, *weights, 1.0, decoder_steps)
+        bound, elbo = drawn(self, *weights, 0.0, decoder_steps)
+        return calibration * annealed + (1 - calibration) * bound, elbo
+
+    scores = {}
+    for name, steps in (("drawn", n), ("added", n), ("drawn, twice the steps", 2 * n)):
+        vae = VariationalAutoencoder(
+            40,
+            hidden=(50, 50),
+            transition_hidden=50,
+            units="gated-elu",
+            n_transitions=5,
+            calibration=0.5,
+            batch_size=128,
+            learning_rate=1e-3,
+            annealing=0.2,
+            max_iter=steps,
+            random_state=seed,
+        )
+        is_added = name == "added"
+        with patch.object(AutoencoderNetwork, "chain_bound", added if is_added else drawn):
+            vae.fit(train)
+        log_p = float(np.mean(vae.score_samples(test[:200], n_draws=500)))
+        scores[name] = {"-ELBO": -float(vae.score(test)), "-log p": -log_p}
     return scores
 
 
@@ -358,7 +535,9 @@ def layers(seed: int, n: int = 2000) -> dict[str, Any]:
 PARTS: dict[str, Callable[..., dict[str, Any]]] = dict(
     noise=noise, locals=tempered_parts, every=printed, hot=hot, low=low, growth=growth
 )
+PARTS |= {"lvt": local, "lvt_5": partial(local, rounds=5), "lvt_20": partial(local, rounds=20)}
 PARTS |= dict(passes=passes, gaussians=gaussians, outliers=outliers, layers=layers, heat=heat)
+PARTS |= dict(decay=decay, costs=costs, losses=losses, halves=halves)
 
 
 def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -108,3 +108,19 @@ def test_one_seed_is_told():
     assert len(told) > 5
     for cells in told:
         assert "seed" in cells[4] or not cells[4].startswith("yes"), cells[:2]
+
+
+def test_each_claim_that_does_not_simply_hold_has_its_settings():
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    table = page[page.index("## Settings of the papers") :]
+    settings = {tuple(re.split(r" ?\| ?", line)[1:3]) for line in table.splitlines() if "|" in line}
+    qualified = re.compile(r"\b(no|not|undecided|partly|in part|only)\b")
+    rows = {(c[0], c[1]): c[4] for (c,) in (row.values for row in ROWS)}
+    claims = {
+        claim
+        for claim, verdict in rows.items()
+        if qualified.search(verdict) and not verdict.startswith(WITHOUT)
+    }
+    assert len(claims) > 25
+    assert not claims - settings
+    assert not settings - set(rows) - {("part", "claim"), ("---", "---")}

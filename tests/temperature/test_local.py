@@ -1,12 +1,13 @@
 """Local temperatures: the rule that gives each document its own, and models that have none."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
-from scipy.special import softmax
+from scipy.special import softmax, xlog1py, xlogy
 
 from annealvi import LocalVariational
 from annealvi.model import UNTEMPERED
@@ -72,47 +73,71 @@ def test_documents_are_scaled_to_a_level_and_clipped(level):
         assert np.exp(np.mean(np.log(scaled[n_units > 0]))) == pytest.approx(level, rel=0.02)
 
 
+def mean_of_b(log_q, a, c):
+    """The mean of b under exp(log_q(b)) Beta(b | a, c), by SciPy's adaptive quadrature."""
+    b = np.linspace(0, 1, 20_001)[1:-1]
+    log_density = log_q(b) + (a - 1) * np.log(b) + (c - 1) * np.log1p(-b)
+    top = log_density.max()
+    kept = b[log_density > top - 60]
+    ends = np.linspace(kept[0], kept[-1], 9)
+    ends[0] = 0 if ends[0] == b[0] else ends[0]
+    ends[-1] = 1 if ends[-1] == b[-1] else ends[-1]
+    moments = np.zeros(2)
+    for begin, end in pairwise(ends):
+        # SciPy integrates the singular factors of the prior at 0 and 1
+        power_at_0 = (a - 1) * (begin == 0)
+        power_at_1 = (c - 1) * (end == 1)
+
+        def density(b, power_at_0=power_at_0, power_at_1=power_at_1):
+            rest = xlogy(a - 1 - power_at_0, b) + xlog1py(c - 1 - power_at_1, -b)
+            return math.exp(log_q(np.array([b]))[0] + rest - top)
+
+        options = dict(epsabs=0, epsrel=1e-11, limit=400)
+        if power_at_0 or power_at_1:
+            options |= dict(weight="alg", wvar=(power_at_0, power_at_1))
+        moments += [
+            quad(lambda b, power=power, q=density: b**power * q(b), begin, end, **options)[0]
+            for power in (0, 1)
+        ]
+    return moments[1] / moments[0]
+
+
 @pytest.mark.filterwarnings("ignore:The occurrence of roundoff error")
 @pytest.mark.parametrize("prior", [(0.2, 1), (0.5, 0.5), (1, 1), (2, 1.5), (20, 5)])
 def test_continuous_temperatures_are_an_integral(prior):
-    """Against SciPy's adaptive quadrature, whose rules know the singular ends of the prior."""
+    """For documents of up to 10,000 words that the model explains well and badly."""
     a, c = prior
     temperature = LocalVariational(continuous=True, prior=prior, undamped=True)
     rule = temperature.plan(10, model=Words()).tempering(0).rule
     words = np.array([0.5, 0.2, 0.1, 0.1, 0.05, 0.03, 0.015, 0.005])
-    ends = dict(weight="alg", wvar=(a - 1, c - 1), epsabs=0, epsrel=1e-10, limit=200)
 
     def log_c(n_words, b):
         return n_words * np.log(np.sum(words[:, None] ** b, axis=0))
 
-    for n_words in (0, 3, 30, 100):
-        for surprise in (0.5, 1.5, 2.5, 4):  # minus the energy of a word
+    for n_words in (0, 3, 30, 100, 1000, 10_000):
+        for surprise in (0.5, 1.5, 2.5, 4, 8):  # minus the energy of a word
             energy = -surprise * n_words
-            b = np.linspace(0, 1, 101)
-            top = np.max(b * energy - log_c(n_words, b))
-
-            def q(b, energy=energy, n_words=n_words, top=top):
-                return math.exp(b * energy - log_c(n_words, np.array([b]))[0] - top)
-
-            mean = quad(lambda b, q=q: b * q(b), 0, 1, **ends)[0] / quad(q, 0, 1, **ends)[0]
+            mean = mean_of_b(lambda b, n=n_words, e=energy: b * e - log_c(n, b), a, c)
             found = rule(np.array([energy]), np.ones(1), log_c(n_words, rule.inverses)[None])
             assert_allclose(found, mean, rtol=0, atol=1e-8)
             if n_words == 0:
                 assert mean == pytest.approx(a / (a + c))
 
 
-def test_few_nodes_and_priors_that_are_too_extreme():
-    """Two nodes are exact for the prior's mean; LocalVariational names what it cannot integrate."""
-    temperature = LocalVariational(2, continuous=True, prior=[3, 1], undamped=True)
+@pytest.mark.parametrize("prior", [[3, 1], [1e-6, 1e-6], [1e4, 1], [1e4, 1e-6]])
+def test_an_empty_document_has_the_mean_of_the_prior(prior):
+    """With the least grid, and with priors at the limits."""
+    temperature = LocalVariational(2, continuous=True, prior=prior, undamped=True)
     rule = temperature.plan(10, model=Words()).tempering(0).rule
-    assert_allclose(rule(np.zeros(1), np.zeros(1), np.zeros((1, len(rule.inverses)))), 0.75)
-    for grid, prior, message in (
-        (1001, [1, 1], "'grid' .* at most 1000 with continuous=True. Got 1001"),
-        (100, [1e-7, 1], "'prior' .* two numbers of at least 1e-06"),
-        (100, [1e9, 1e9], "'prior' .* smaller numbers with grid=100"),
-    ):
-        planned = LocalVariational(grid, continuous=True, prior=prior)
-        refused(message, planned.plan, 10, model=Words())
+    b = rule(np.zeros(1), np.zeros(1), np.zeros((1, len(rule.inverses))))
+    assert_allclose(b, prior[0] / sum(prior), rtol=1e-11)
+
+
+@pytest.mark.parametrize("prior", [[1e-7, 1], [1, 2e4]])
+def test_priors_that_are_too_extreme(prior):
+    planned = LocalVariational(continuous=True, prior=prior)
+    message = r"'prior' .* two numbers in \[1e-06, 10000.0\]"
+    refused(message, planned.plan, 10, model=Words())
 
 
 def test_the_prior_of_documents_temperatures():
