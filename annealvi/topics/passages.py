@@ -69,7 +69,7 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
     >>> passages.document, passages.data["author"]
     (array([0, 0, 1]), ['Ada', 'Ada', 'Ben'])
     """
-    index = documents.index if hasattr(documents, "iloc") else None
+    index = getattr(documents, "index", None) if hasattr(documents, "iloc") else None
     texts = check_texts(documents)
     of_documents = [_split(text, int(n_words)) for text in texts]
     # the document of each passage

@@ -563,7 +563,7 @@ class LDA:
         # an attached temperature that is learned from log C(T) has made a partition
         if (self.partition is None) != (saved is None):
             raise damaged(f"{path}.partition", "there if and only if T needs it", saved)
-        if self.partition is not None:
+        if self.partition is not None and saved is not None:
             self.partition.load_state_dict(saved, self.n_topics, f"{path}.partition")
 
 
