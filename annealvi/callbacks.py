@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from numbers import Real
 from os import PathLike, fsdecode
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from scipy.sparse import issparse
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi._optional import import_optional
 from annealvi.checks import Interval, checked
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor
 from annealvi.matrices import sound_csr
 from annealvi.metrics.held_out import SPLIT, document_completion
 
+Item = TypeVar("Item")
+
 #: Minimum seconds between two evaluations of the bound of a progress bar, and the share of time
 #: that they may take.
 PAUSE = 0.5
 SHARE = 0.02
+#: What takes fewer seconds is not shown, unless the user has asked for a bar.
+QUICK = 2.0
+#: The time left is shown when this share of the steps is done.
+LEAST_SHARE = 0.05
 
 
 class Checkpoint:
@@ -167,30 +174,127 @@ class _Signals:
         self.deliver()
 
 
-class ProgressBar:
-    """A callback that shows the progress of `fit` as a tqdm progress bar.
+class Progress:
+    """A line that says what is being done, how far it is and how long it has taken.
 
-    The bar counts the steps of all runs, and shows the time left, the temperature and a measure of
-    the fit.  For LDA the measure is the perplexity of up to 200 training documents, for a mixture
-    the ELBO per sample, and for a deep model the ELBO of the last step.  This measure is computed
-    at most twice a second, in about two percent of the time of the fit.  A fit with a progress bar
-    has the same result, bit for bit, as a fit without one.
+    A terminal or a notebook shows one line, which changes twice a second.  Other files get a new
+    line each 1 to 4 seconds.  The time left is computed from the time that has passed, and is shown
+    when a twentieth of the steps is done.
+
+    Parameters
+    ----------
+    what : str
+        What is being done.
+    total : int, default=0
+        The number of steps, which take about the same time, or 0 if it is unknown.
+    file : file-like, default=None
+        Where the line is written.  None means standard error.
+    delay : float, default=2.0
+        Nothing is written before this number of seconds.
+    shown : bool, default=True
+        Whether anything is written.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: int = 0,
+        *,
+        file: Any = None,
+        delay: float = QUICK,
+        shown: bool = True,
+    ) -> None:
+        self.total = total
+        self.n_done = 0
+        #: The number of steps that were done before the beginning.
+        self.n_before = 0
+        #: What is shown after the times.
+        self.note = ""
+        self._what = what
+        self._file = sys.stderr if file is None else file
+        self._delay = delay
+        self._shown = shown
+        # a new line can replace the last one
+        self._is_live = "ipykernel" in sys.modules or bool(getattr(self._file, "isatty", bool)())
+        self._begin = time.monotonic()
+        self._width = 0  # of the last line
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._ended.set()
+        if self._shown:
+            self._thread.join()
+            if self._width or not self._delay:
+                self._write("\n")
+
+    def each(self, items: Sequence[Item]) -> Iterator[Item]:
+        """Yield items, which are the steps."""
+        self.total = len(items)
+        for item in items:
+            yield item
+            self.n_done += 1
+
+    def __str__(self) -> str:
+        seconds = time.monotonic() - self._begin
+        passed = timedelta(seconds=int(seconds))
+        if not self.total:
+            return f"{self._what} [{passed}]"
+        share = min(self.n_done / self.total, 1.0)
+        left = "?"
+        n_new = self.n_done - self.n_before
+        if n_new >= LEAST_SHARE * (self.total - self.n_before) and n_new:
+            left = str(timedelta(seconds=int(seconds / n_new * (self.total - self.n_done))))
+        return (
+            f"{self._what}: {share:4.0%}|{'#' * round(10 * share):<10}| "
+            f"{self.n_done}/{self.total} [{passed}<{left}{self.note}]"
+        )
+
+    def _watch(self) -> None:
+        """Write the line again and again."""
+        pause = self._delay or PAUSE
+        while not self._ended.wait(pause):
+            self._write("" if self._is_live else "\n")
+            seconds = time.monotonic() - self._begin
+            pause = PAUSE if self._is_live else min(max(seconds / 10, 1.0), 4.0)
+
+    def _write(self, end: str) -> None:
+        """Write the line, over the last one if that is possible."""
+        line = str(self)
+        start = "\r" if self._is_live else ""
+        with suppress(OSError, ValueError):  # the file is closed
+            self._file.write(f"{start}{line:<{self._width}}{end}")
+            self._file.flush()
+        self._width = len(line)
+
+
+class ProgressBar:
+    """A callback that shows the progress of `fit` on standard error.
+
+    The bar counts the steps of all runs, and shows the time that has passed and that is left, the
+    temperature and a measure of the fit.  A pass over all data counts as the steps of a pass over
+    minibatches.  For LDA the measure is the perplexity of up to 200 training documents, for a
+    mixture the ELBO per sample, and for a deep model the ELBO of the last step.  This measure is
+    computed at most twice a second, in about two percent of the time of the fit.  A fit with a
+    progress bar has the same result, bit for bit, as a fit without one.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
     shows scikit-learn's own bars instead, which require the package rich.  `partial_fit` shows no
-    bar.  To see one, wrap the loop that calls `partial_fit` in ``tqdm.tqdm``.
+    bar.
 
     Parameters
     ----------
     desc : str, default=None
         The text in front of the bar.  None means the name of the estimator.
     file : file-like, default=None
-        Where the bar is drawn.  None means standard error, or a widget in a notebook.
-
-    Raises
-    ------
-    ImportError
-        If tqdm is not installed.
+        Where the bar is drawn.  None means standard error.
+    delay : float, default=0.0
+        Nothing is drawn before this number of seconds.
 
     Examples
     --------
@@ -199,7 +303,7 @@ class ProgressBar:
     >>> lda = TemperedLDA(n_components=20, callback=ProgressBar())
     """
 
-    def __init__(self, desc: str | None = None, file: Any = None) -> None:
+    def __init__(self, desc: str | None = None, file: Any = None, delay: float = 0.0) -> None:
         if not isinstance(desc, str | None):
             raise TypeError(
                 f"The 'desc' parameter of ProgressBar must be a str or None. Got {desc!r} instead."
@@ -209,18 +313,17 @@ class ProgressBar:
                 "The 'file' parameter of ProgressBar must be None or have a method 'write'. "
                 f"Got {file!r} instead."
             )
-        import_optional("tqdm", "ProgressBar")  # an error now, not after the data have been read
         self.desc = desc
         self.file = file
+        self.delay = delay
         self._outside_a_fit()
 
     def _outside_a_fit(self) -> None:
         self._in_use = False
-        self._bar: Any = None
-        self._start: Any = None
+        self._line: Progress | None = None
+        self._run: Any = None
         self._monitor: Any = None
         self._due = 0.0
-        self._before = 0  # number of steps of earlier runs
 
     def begin(self, estimator: Any, run: Any) -> None:
         """Draw the bar before the first step of the first run; update it before the other runs.
@@ -230,36 +333,32 @@ class ProgressBar:
         estimator : object
         run : annealvi.inference.Run
         """
-        if self._bar is None:
-            tqdm = import_optional("tqdm.auto", "ProgressBar").tqdm
+        n_done = run.n_before + run.n_done
+        if self._line is None:
             name = type(estimator).__name__ if self.desc is None else self.desc
-            self._bar = tqdm(total=0, desc=name, unit="step", file=self.file)
-        if self._start is None:
-            self._before = run.n_steps * run.number
-        else:  # the last part of a fit may have fewer steps
-            self._before += self._start.n_steps
-        self._bar.total = self._before + run.n_steps * (run.n_runs - run.number)
-        done = self._before + run.n_done
-        self._bar.initial += done - self._bar.n  # skipped steps of a run that ended early
-        self._bar.n = done
-        self._bar.refresh()
-        self._start = run
+            self._line = Progress(name, run.n_all, file=self.file, delay=self.delay)
+            self._line.n_before = n_done
+            self._line.__enter__()
+        # without the steps that runs left out because they ended early
+        self._line.n_before += n_done - max(self._line.n_done, self._line.n_before)
+        self._line.n_done = n_done
+        self._run = run
         self._due = time.monotonic()
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
         """Show that one more step is done; the fit calls this after each step."""
-        if self._bar is None:  # in partial_fit
+        if self._line is None:  # in partial_fit
             return
         self._monitor = monitor
         now = time.monotonic()
         if now >= self._due:
             self._describe()
             self._due = now + max(PAUSE, (time.monotonic() - now) / SHARE)
-        self._bar.update()
+        self._line.n_done += max(round(monitor.last_advance * self._run.steps_per_pass), 1)
 
     @contextmanager
     def during_fit(self, estimator: Any) -> Iterator[None]:
-        """Return a context manager in which `fit` runs, and which closes the bar afterwards.
+        """Return a context manager in which `fit` runs, and which ends the bar afterwards.
 
         Parameters
         ----------
@@ -273,27 +372,28 @@ class ProgressBar:
         self._in_use = True
         try:
             yield
-            if self._bar is not None and self._monitor is not None:
+            if self._line is not None and self._monitor is not None:
                 self._describe()
         finally:
-            if self._bar is not None:
-                self._bar.close()
+            if self._line is not None:
+                self._line.__exit__()
             self._outside_a_fit()
 
     def _describe(self) -> None:
-        run = self._start
+        run = self._run
         T = self._monitor.temperature
         text = f"T {T:.3g}, {run.bound_name} {run.bound():.6g}"
         if run.n_runs > 1:
             text = f"run {run.number + 1} of {run.n_runs}, {text}"
-        self._bar.set_postfix_str(text, refresh=False)
+        self._line.note = f", {text}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"desc": self.desc, "file": self.file}
+        return {"desc": self.desc, "file": self.file, "delay": self.delay}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.desc = state["desc"]
         self.file = state["file"]
+        self.delay = state["delay"]
         self._outside_a_fit()
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
+from annealvi.callbacks import Progress
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
@@ -643,7 +644,11 @@ class TopicVectorizer(CountVectorizer):
 
 
 def count_words(
-    vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
+    vectorizer: Any,
+    texts: list[str],
+    *,
+    kept: frozenset[str] = frozenset(),
+    progress: Progress | None = None,
 ) -> tuple[Any, csr_matrix, Vocabulary]:
     """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
     counter = copied(vectorizer)
@@ -667,7 +672,10 @@ def count_words(
             kept |= phrases
         try:
             with naming_text(counter, texts):
-                X = CountVectorizer.fit_transform(counter, readable(counter, texts))
+                documents: Any = readable(counter, texts)
+                if progress is not None:
+                    documents = progress.each(documents)
+                X = CountVectorizer.fit_transform(counter, documents)
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
