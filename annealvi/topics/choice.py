@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -9,13 +10,11 @@ from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.parallel import Parallel, delayed
@@ -241,8 +240,8 @@ def choose_n_topics(
         A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same
         documents, parameters and `random_state` to continue: finished fits are not repeated.
     verbose : int, default=0
-        If not 0, print an estimate of the memory of a fit, and show on standard error how many
-        topics of all fits are done, the time so far and the time left.
+        If not 0, write the memory of a fit to standard error, and then how many topics of all fits
+        are done, the time so far and the time left.
 
     Returns
     -------
@@ -300,7 +299,7 @@ def choose_n_topics(
         print(
             f"{len(sizes) * n_runs} fits of {X.shape[0] - n_held_out:,} documents take "
             f"{memory_of(template, X, sizes):,.0f} MB of memory for each simultaneous fit.",
-            flush=True,
+            file=sys.stderr,
         )
     if checkpoints is not None:
         Path(checkpoints).mkdir(parents=True, exist_ok=True)
@@ -400,9 +399,7 @@ def _fitted(
     return measures, np.array(topics)
 
 
-def choose_for(
-    X: csr_matrix, lda: TemperedLDA, least: int = 1, *, verbose: bool = False
-) -> Choice:
+def choose_for(X: csr_matrix, lda: TemperedLDA, least: int = 1, *, verbose: bool = False) -> Choice:
     """Choose a number of at least `least` topics with few fits, for ``TopicModel("auto")``."""
     # enough documents for each topic, and no more topics than words
     maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])

@@ -38,7 +38,17 @@ _ROUNDING = 1e-12
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", ".", "-")
 THOUSANDS = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 #: Columns of tables of effects; covariates must have other names.
-_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again", "reason"}
+_COLUMNS = {
+    "topic",
+    "label",
+    "share",
+    "std_error",
+    "low",
+    "high",
+    "p_value",
+    "found_again",
+    "reason",
+}
 #: Says that most of a squared error comes from differences between refits.
 DIFFERENT = "{:.0%} of the squared error is the difference between refits"
 #: What stands before the name of a covariate that a formula treats as a category.

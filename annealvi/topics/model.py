@@ -132,9 +132,7 @@ def _known_counts(vectorizer: Any, texts: Any, what: str) -> csr_matrix:
     return X
 
 
-def _clusters_of(
-    lda: TemperedLDA, X: csr_matrix, *, alone: bool
-) -> TemperedMultinomialMixture:
+def _clusters_of(lda: TemperedLDA, X: csr_matrix, *, alone: bool) -> TemperedMultinomialMixture:
     """Fit a mixture with a cluster of documents for each topic.
 
     It is initialised with the topics, or by fits of its own if it is used without these topics.
@@ -938,6 +936,7 @@ class TopicModel(
     @property
     def components_(self) -> NDArray:
         """The `components_` of the topics."""
+        check_is_fitted(self)
         return topics_in(self).components_
 
     @property
@@ -1048,7 +1047,7 @@ class TopicModel(
             X = documents
             vocabulary = Vocabulary(words, n_documents=0)  # the user passed the words
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
-        if vocabulary.very_short:
+        if vocabulary.very_short and self.single_topic is not True:
             warn_user(vocabulary.shortness())
         n_words = len(vocabulary.words)
         K = max(len(seed_words), 1) if auto else int(self.n_topics)

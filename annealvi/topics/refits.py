@@ -179,11 +179,9 @@ def refit(
         n_times = np.bincount(rng.randint(n_units, size=n_units), minlength=n_units)
         rows = np.repeat(positions, n_times[numbers])
         samples.append((rows, int(rng.randint(2**31 - 1))))
-    if verbose and effective_n_jobs(n_jobs) == 1:
+    if verbose and n_jobs != -1 and effective_n_jobs(n_jobs) == 1:
         print(f"With n_jobs=-1, up to {cpu_count()} of the {n} refits are made at the same time.")
-    run = Parallel(
-        n_jobs=n_jobs, prefer="threads", return_as="generator" if verbose else "list"
-    )
+    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator" if verbose else "list")
     similarity = []
     shares = []
     progress = Progress("refits", len(samples), shown=bool(verbose))

@@ -907,8 +907,9 @@ class TopicSummary(DescribedDocuments):
         :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k +
         n_d)`, which is exact for the mean field at temperature 1.  :func:`estimate_effects`
         describes how draws from this posterior are pooled.  For each topic, let :math:`\hat b_r` be
-        the estimates from the m refits that found the topic, at least three.  Then :math:`(1 + 1/m)\,
-        \mathrm{Cov}_r(\hat b_r)` is added to the covariance of the pooled estimate.
+        the estimates from the m refits that found the topic, at least three.  Then
+        :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)` is added to the covariance of the pooled
+        estimate.
 
         If a covariate has no effect on 20 topics, expect one of the 20 intervals to exclude 0.
 
@@ -1246,8 +1247,8 @@ def describe(
         refits, `trust` reports how often each topic was found again, and the intervals of `effects`
         allow for the uncertainty of the topics.
     clusters : array-like of shape (D,), default=None
-        The cluster of each document, such as its author, or the book of a passage.  Refits then draw
-        clusters instead of documents.  Pass the clusters to `effects` too.
+        The cluster of each document, such as its author, or the book of a passage.  Refits then
+        draw clusters instead of documents.  Pass the clusters to `effects` too.
     random_state : int, RandomState instance or None, default=None
         Random seed for the split of `held_out` and for the refits.  None means the `random_state`
         of the model, or 0 if that is not an int.
