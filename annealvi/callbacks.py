@@ -193,6 +193,8 @@ class Progress:
         Nothing is written before this number of seconds.
     shown : bool, default=True
         Whether anything is written.
+    timed : bool, default=True
+        Whether the time left is written.
     """
 
     def __init__(
@@ -203,6 +205,7 @@ class Progress:
         file: Any = None,
         delay: float = QUICK,
         shown: bool = True,
+        timed: bool = True,
     ) -> None:
         self.total = total
         self.n_done = 0
@@ -214,6 +217,7 @@ class Progress:
         self._file = sys.stderr if file is None else file
         self._delay = delay
         self._shown = shown
+        self._timed = timed
         # a new line can replace the last one
         self._is_live = "ipykernel" in sys.modules or bool(getattr(self._file, "isatty", bool)())
         self._begin = time.monotonic()
@@ -248,7 +252,7 @@ class Progress:
         share = min(self.n_done / self.total, 1.0)
         left = "?"
         n_new = self.n_done - self.n_before
-        if n_new >= LEAST_SHARE * (self.total - self.n_before) and n_new:
+        if self._timed and n_new >= LEAST_SHARE * (self.total - self.n_before) and n_new:
             left = str(timedelta(seconds=int(seconds / n_new * (self.total - self.n_done))))
         return (
             f"{self._what}: {share:4.0%}|{'#' * round(10 * share):<10}| "

@@ -26,6 +26,7 @@ from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
 from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.shares import check_times
+from annealvi.topics.times import read_times
 from annealvi.topics.source import Source, in_columns, lda_in
 from annealvi.topics.trust import reasons, similarity_of
 
@@ -150,11 +151,16 @@ def progress(chosen: Namespace, what: str, total: int = 0) -> Progress:
 
 
 def check_columns(corpus: Corpus, chosen: Namespace) -> None:
-    """Raise errors in the columns of times and groups before the fit or the refits."""
+    """Raise errors in the columns of times and groups before the fit or the refits.
+
+    The times are replaced by datetimes, so that they are read only once.
+    """
     times = corpus.columns.get("time")
     if times is not None:
+        pandas = import_optional("pandas", "--time")
         with progress(chosen, "reading dates"):
-            check_times(times, chosen.freq)
+            corpus.columns["time"] = read_times(times, pandas).tolist()
+            check_times(corpus.columns["time"], chosen.freq)
     groups = corpus.columns.get("group")
     if groups is not None and all(group is None for group in groups):
         raise BadParameter("groups", "a column with at least one group that is not missing", None)

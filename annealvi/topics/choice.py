@@ -241,7 +241,7 @@ def choose_n_topics(
         documents, parameters and `random_state` to continue: finished fits are not repeated.
     verbose : int, default=0
         If not 0, write the memory of a fit to standard error, and then how many topics of all fits
-        are done, the time so far and the time left.
+        are done, and the time so far.
 
     Returns
     -------
@@ -292,8 +292,9 @@ def choose_n_topics(
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)  # rounded up
     progress = Progress(
         f"comparing {len(sizes)} numbers of topics",
-        n_runs * sum(sizes),  # a fit takes about as long as its number of topics
+        n_runs * sum(sizes),
         shown=bool(verbose),
+        timed=False,  # the time of a fit is not proportional to its number of topics
     )
     if verbose:
         print(

@@ -1039,7 +1039,8 @@ class TopicModel(
         seed_words = check_seeds(self.seed_words, None if auto else int(self.n_topics), vectorizer)
         if words is None:
             kept = frozenset(word for names in seed_words.values() for word in names)
-            with Progress("counting words", shown=_is_watched(self.lda)) as progress:
+            # not timed, because the limits on words are applied after the counting
+            with Progress("counting words", shown=_is_watched(self.lda), timed=False) as progress:
                 vectorizer, X, vocabulary = count_words(
                     vectorizer, documents, kept=kept, progress=progress
                 )

@@ -1344,18 +1344,18 @@ def describe(
         )
     else:
         refits = None
-    with Progress("shares of topics", shown=bool(verbose)):
+    with Progress("describing topics", shown=bool(verbose)):
         described = source.describe(counted, refits)
-    # the number of words of each topic in the documents
-    words = np.einsum("d,dk->k", described.lengths, described.shares)
-    history = getattr(source.model, "history_", None)
-    return TopicSummary(
-        source.topics_of(words / words.sum(), names, *similarity),
-        described,
-        texts=texts,
-        titles=titles,
-        outlier_measure=source.unusual(counted.X, described),
-        history=None if history is None else dict(history),
-        checksum=checksum,
-        quality=quality,
-    )
+        # the number of words of each topic in the documents
+        words = np.einsum("d,dk->k", described.lengths, described.shares)
+        history = getattr(source.model, "history_", None)
+        return TopicSummary(
+            source.topics_of(words / words.sum(), names, *similarity),
+            described,
+            texts=texts,
+            titles=titles,
+            outlier_measure=source.unusual(counted.X, described),
+            history=None if history is None else dict(history),
+            checksum=checksum,
+            quality=quality,
+        )

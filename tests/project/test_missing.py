@@ -136,7 +136,6 @@ needs = r"needs {0}\..* pip install {0}$".format
     ("plotly.graph_objects", lambda: plot_topic_map(SUMMARY), needs("plotly")),
     ("plotly.offline", lambda: write_report(SUMMARY, "x.html"), "needs plotly and.*plotly pandas$"),
     ("gensim.corpora", lambda: to_gensim(COUNTS, WORDS), "^to_gensim " + needs("gensim")),
-    ("tqdm", ProgressBar, "^ProgressBar " + needs("tqdm")),
     (
         "stop_words",
         lambda: with_stop_words(VECTORIZER, "romanian"),
