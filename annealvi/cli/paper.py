@@ -65,9 +65,10 @@ def paper(chosen: Namespace) -> None:
     with progress(chosen, "counting words"):
         X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, chosen, refits=chosen.refits)
-    table = summary.table.sort_values("share", ascending=False, kind="stable")
-    # in the same order, without columns that are unknown
-    trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
+    with progress(chosen, "making tables"):
+        table = summary.table.sort_values("share", ascending=False, kind="stable")
+        # in the same order, without columns that are unknown
+        trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
     # for each file, the table for .csv and the one for .tex
     tables = {
         "topics": (table, table[[name for name in SHOWN if name in table]]),

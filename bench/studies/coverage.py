@@ -12,7 +12,7 @@ default settings.  These intervals are compared on the same corpora:
 - those of the same fit with ten refits;
 - those of topica's LDA (1,000 sweeps) and its own estimate_effect, if topica is installed.
 
-Topics are matched to the true topics by the cosines of their words.  If fewer than two refits have
+Topics are matched to the true topics by the cosines of their words.  If fewer than three refits have
 found a topic, it has no interval; such topics are counted separately.
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.decomposition import NMF
 
 from annealvi import TemperedLDA, TopicModel
