@@ -389,7 +389,8 @@ class ProgressBar:
         text = f"T {T:.3g}, {run.bound_name} {run.bound():.6g}"
         if run.n_runs > 1:
             text = f"run {run.number + 1} of {run.n_runs}, {text}"
-        self._line.note = f", {text}"
+        if self._line is not None:
+            self._line.note = f", {text}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"desc": self.desc, "file": self.file, "delay": self.delay}

@@ -26,8 +26,8 @@ from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
 from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.shares import check_times
-from annealvi.topics.times import read_times
 from annealvi.topics.source import Source, in_columns, lda_in
+from annealvi.topics.times import read_times
 from annealvi.topics.trust import reasons, similarity_of
 
 LEGENDS = {
