@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
-from annealvi.callbacks import Progress, ProgressBar
+from annealvi.callbacks import ProgressBar
+from annealvi.progress import Progress
 from tests.callbacks import stop_at
 
 RNG = np.random.RandomState(0)
@@ -80,7 +81,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_line_shows_how_far_something_is(monkeypatch):
-    monkeypatch.setattr("annealvi.callbacks.PAUSE", 0.01)
+    monkeypatch.setattr("annealvi.progress.PAUSE", 0.01)
     terminal, log = Terminal(), io.StringIO()
     for file in (terminal, log):
         with Progress("refits", 4, file=file, delay=0.01) as progress:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from annealvi._optional import import_optional
-from annealvi.callbacks import QUICK, ProgressBar
+from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
 from annealvi.cli.models import (
     check_columns,
@@ -28,6 +28,7 @@ from annealvi.datasets import load_arxiv_abstracts
 from annealvi.exceptions import warn_user
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
+from annealvi.progress import QUICK
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from annealvi._optional import import_optional
-from annealvi.callbacks import Progress
 from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.exceptions import BadParameter
 from annealvi.files import read as read_file
 from annealvi.files import replacing
 from annealvi.matrices import summed
 from annealvi.metrics.topics import topic_checksum
+from annealvi.progress import Progress
 from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
 from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
 from annealvi.topics.described import Topics
@@ -269,7 +269,7 @@ def show(chosen: Namespace) -> None:
     print(f"checksum of the topics: {topic_checksum(source.model)}")
     if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
         print(facts["vocabulary"].note())
-    if facts["bound"] is not None:  # the perplexity, exp(-bound)
+    if facts.get("bound") is not None:  # the perplexity, exp(-bound)
         print(f"bound: {-np.log(facts['bound']):.3f} nats per word")
     print_topics(topics, chosen.words or 8)
 

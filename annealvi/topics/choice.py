@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import special
 from annealvi._optional import import_optional
-from annealvi.callbacks import Checkpoint, Progress
+from annealvi.callbacks import Checkpoint
 from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text
@@ -31,6 +31,7 @@ from annealvi.lda.settings import resolve, words_per_entry
 from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import document_completion, split_tokens
 from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
+from annealvi.progress import Progress
 from annealvi.topics.source import lda_in, takes_texts
 from annealvi.topics.trust import match
 from annealvi.topics.vectorizer import (

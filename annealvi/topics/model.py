@@ -28,7 +28,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.callbacks import Progress, ProgressBar
+from annealvi.callbacks import ProgressBar
 from annealvi.checks import Interval, as_float, checked, unchanged_on_error
 from annealvi.corpus.cells import is_named, read_cells
 from annealvi.exceptions import BadParameter, warn_user
@@ -53,6 +53,7 @@ from annealvi.matrices import check_whole
 from annealvi.metrics.topics import RELEVANCE
 from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
+from annealvi.progress import Progress
 from annealvi.storage import ESTIMATOR, estimator_of, tree_of
 from annealvi.threads import changing, reading, shallow, writing
 from annealvi.topics import growing

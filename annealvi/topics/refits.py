@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from annealvi.callbacks import Progress
 from annealvi.checks import Interval, check_counts, validated
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
+from annealvi.progress import Progress
 from annealvi.topics.choice import unwatched
 from annealvi.topics.shares import cluster_numbers
 from annealvi.topics.source import counts_of, lda_of, number_of_topics, seed_of, topics_in

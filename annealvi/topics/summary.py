@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._optional import import_optional
-from annealvi.callbacks import Progress
 from annealvi.checks import COUNT, SHARE, Interval, check_flag, checked, validated
 from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
+from annealvi.progress import Progress
 from annealvi.topics import (
     cells,
     contrasts,

@@ -22,10 +22,10 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.callbacks import Progress
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
+from annealvi.progress import Progress
 from annealvi.topics.languages import (
     LANGUAGES,
     SHORTEST_LIST,
