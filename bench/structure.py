@@ -31,7 +31,7 @@ PACKAGE = "annealvi"
 #: itself and from lower layers ("floors").
 FLOORS: list[set[str]] = [
     {"_kernels"},
-    {"_optional", "_version", "exceptions"},
+    {"_optional", "_version", "exceptions", "progress"},
     {"threads", "checks"},
     {"model", "schedules", "versions"},
     {"matrices", "files"},

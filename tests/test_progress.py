@@ -2,12 +2,14 @@
 
 import io
 import pickle
+import time
 
 import numpy as np
 import pytest
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
 from annealvi.callbacks import ProgressBar
+from annealvi.progress import Progress
 from tests.callbacks import stop_at
 
 RNG = np.random.RandomState(0)
@@ -17,10 +19,9 @@ POINTS = RNG.standard_normal((40, 3))
 
 def shown(make, X, **parameters):
     """A fit with a bar, and what the bar showed at last."""
-    pytest.importorskip("tqdm")
     file = io.StringIO()
     fitted = make(3, random_state=0, callback=ProgressBar(file=file), **parameters).fit(X)
-    return fitted, file.getvalue().rstrip("\n").rpartition("\r")[2]
+    return fitted, file.getvalue().splitlines()[-1].strip()
 
 
 def test_it_counts_the_steps_of_all_starts_and_shows_the_bound():
@@ -72,3 +73,57 @@ def test_nothing_is_shown_in_a_stream():
     file = io.StringIO()
     lda = TemperedLDA(2, callback=ProgressBar(file=file)).partial_fit(COUNTS)
     assert lda.n_batch_iter_ == 2 and file.getvalue() == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_line_shows_how_far_something_is(monkeypatch):
+    monkeypatch.setattr("annealvi.progress.PAUSE", 0.01)
+    terminal, log = Terminal(), io.StringIO()
+    for file in (terminal, log):
+        with Progress("refits", 4, file=file, delay=0.01) as progress:
+            time.sleep(0.1)
+            progress.n_done += 1
+            time.sleep(0.1)
+    assert "\rrefits:   0%|          | 0/4 [0:00:00<?]" in terminal.getvalue()
+    assert terminal.getvalue().endswith("refits:  25%|##        | 1/4 [0:00:00<0:00:00]\n")
+    assert "\r" not in log.getvalue() and log.getvalue().count("\n") == 2
+
+
+def test_what_is_quick_or_hidden_is_not_shown():
+    file = io.StringIO()
+    with Progress("counting", file=file):
+        pass
+    with Progress("counting", file=file, delay=0.01, shown=False):
+        time.sleep(0.05)
+    assert file.getvalue() == ""
+
+
+def test_the_time_left_is_that_of_the_same_pace():
+    progress = Progress("refits", 10)
+    progress._begin -= 40.5
+    progress.n_done = 4
+    assert str(progress) == "refits:  40%|####      | 4/10 [0:00:40<0:01:00]"
+    progress.n_before = 2  # done by an earlier fit
+    assert "<0:02:01" in str(progress)
+
+
+def test_batch_passes_count_as_whole_passes():
+    steps = []
+
+    class Bar(ProgressBar):
+        def begin(self, estimator, run):
+            super().begin(estimator, run)
+            steps.append((run.n_before, run.n_steps, run.n_all))
+
+    file = io.StringIO()
+    lda = TemperedLDA(3, random_state=0, callback=Bar(file=file), batch_size=20, n_init=2)
+    lda.fit(COUNTS)
+    n_runs = 3 * lda.settings_["max_iter"]
+    assert [before for before, _, _ in steps] == [0, n_runs, 2 * n_runs]
+    *_, (before, n_steps, n_all) = steps
+    assert n_all > before + n_steps  # batch passes are one step each, but take as long as a pass
+    assert len({n for _, _, n in steps}) == 1

@@ -173,7 +173,6 @@ def open_page(chosen: Namespace) -> None:
         "stop_words",
         "plotly",
         "pandas",
-        "tqdm",
     )
     from annealvi.app import serve
 
@@ -219,7 +218,9 @@ STOP_WORDS = """english, none, another language such as german or de (needs pip 
 stop-words), several languages such as german,english, or a file with a word on each line (default:
 english)"""
 RARE = "exclude words in fewer documents (default: from the number of documents)"
-FREQUENT = "exclude words in more documents (default: a fifth of the documents)"
+FREQUENT = "exclude words in more documents (default: a fifth, or half of short documents)"
+SINGLE = """each document has one topic: for texts of few words, such as answers to a question or
+titles"""
 #: The options of each command, in groups that its help shows; the first group has no headline.
 OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
     "fit": {
@@ -229,6 +230,7 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
                 "K", "how many; auto compares several numbers (default: 20)", n_topics, 20
             ),
             "--seed-words": value("SEEDS", SEEDS),
+            "--single-topic": flag(SINGLE),
             "--model": value("FILE", "write the model to this .safetensors file"),
             "--words": value("N", "number of words to print (default: 8)", at_least(1), 8),
             **QUIET,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from argparse import Namespace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,24 @@ from sklearn.base import clone
 from annealvi._optional import import_optional
 from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
-from annealvi.cli.models import check_output, counts_of, described, print_topics, read, say
+from annealvi.cli.models import (
+    check_columns,
+    check_output,
+    counts_of,
+    described,
+    print_topics,
+    progress,
+    read,
+    say,
+)
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.exceptions import warn_user
 from annealvi.lda import TemperedLDA
+from annealvi.progress import QUICK
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.described import sizes_in
-from annealvi.topics.languages import LANGUAGES, languages_in
-from annealvi.topics.shares import check_times
+from annealvi.topics.languages import LANGUAGES, languages_in, stop_words_of
 from annealvi.topics.source import Source
 from annealvi.topics.trust import Together, few_documents
 
@@ -34,14 +41,14 @@ def fit(chosen: Namespace) -> None:
     _check_outputs(chosen)
     estimator = _unfitted_model(chosen)
     corpus = read(chosen)
-    if "time" in corpus.columns:  # checks the times before the fit
-        check_times(corpus.columns["time"], chosen.freq)
+    check_columns(corpus, chosen)
     model = _fit_model(estimator, corpus, chosen)
     source = Source(model)
     few = few_documents(len(corpus), len(source.components_))
     if few:
         warn_user(f"{few}. Use fewer topics.")
-    X = counts_of(source, corpus, "the model")
+    with progress(chosen, "counting words"):
+        X = counts_of(source, corpus, "the model")
     try:
         if chosen.model is not None:
             save(model, chosen.model)
@@ -54,14 +61,16 @@ def fit(chosen: Namespace) -> None:
                     n_topics=len(source.components_), random_state=chosen.random_state + 1
                 )
                 second = _fit_model(estimator, corpus, chosen)
-            described(source, corpus, X, second).write_report(
-                chosen.report,
-                title=f"Topics of {Path(chosen.path).name}",
-                times=corpus.columns.get("time"),
-                freq=chosen.freq,
-                groups=corpus.columns.get("group"),
-                other=None if second is None else describe(second, X, source.topics.words),
-            )
+            summary = described(source, corpus, X, chosen, other=second)
+            with progress(chosen, "writing the report"):
+                summary.write_report(
+                    chosen.report,
+                    title=f"Topics of {Path(chosen.path).name}",
+                    times=corpus.columns.get("time"),
+                    freq=chosen.freq,
+                    groups=corpus.columns.get("group"),
+                    other=None if second is None else describe(second, X, source.topics.words),
+                )
             say(chosen, f"wrote {chosen.report}")
     finally:  # the topics are printed even if a file cannot be written
         # with the shares of topics in the documents, which the report contains too
@@ -89,6 +98,7 @@ def _unfitted_model(chosen: Namespace) -> TopicModel:
         seed_words=seeds,
         stop_words=_stop_words(chosen),
         random_state=chosen.random_state,
+        single_topic=chosen.single_topic or "predict",
     )
 
 
@@ -96,7 +106,10 @@ def _stop_words(chosen: Namespace) -> str | list[str] | None:
     """Return the stop words that --stop-words names: of languages, of a file, or none."""
     if chosen.stop_words.lower() == "none":
         return None
-    if languages_in(chosen.stop_words) is not None:
+    languages = languages_in(chosen.stop_words)
+    if languages is not None:
+        for language in languages:
+            stop_words_of(language)  # raises an error if the list is missing
         return chosen.stop_words
     if not Path(chosen.stop_words).is_file():
         raise ValueError(
@@ -110,9 +123,8 @@ def _stop_words(chosen: Namespace) -> str | list[str] | None:
 def _fit_model(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
     """Fit a model; return it, or its TemperedLDA if the words of counts are unknown."""
     model = clone(estimator)
-    # a progress bar only for a person who watches, and if the library is installed
-    if sys.stderr.isatty() and not chosen.quiet and find_spec("tqdm") is not None:
-        model.set_params(lda__callback=ProgressBar("fitting"))
+    if not chosen.quiet:
+        model.set_params(lda__callback=ProgressBar("fitting", delay=QUICK))
     if corpus.texts is not None:
         model.fit(corpus.texts)
         say(chosen, model.vocabulary_note_)
@@ -120,6 +132,8 @@ def _fit_model(estimator: TopicModel, corpus: Corpus, chosen: Namespace) -> Any:
         model.fit_counts(corpus.counts, corpus.words)
     elif model.seed_words:
         raise ValueError("A file of counts contains no words, so --seed-words needs --vocabulary.")
+    elif model.single_topic is True:
+        raise ValueError("A file of counts has no words, so --single-topic needs --vocabulary.")
     else:
         say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))  # stand for words

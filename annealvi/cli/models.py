@@ -15,14 +15,18 @@ from scipy.sparse import csr_matrix
 
 from annealvi._optional import import_optional
 from annealvi.cli.inputs import Corpus, read_corpus
+from annealvi.exceptions import BadParameter
 from annealvi.files import read as read_file
 from annealvi.files import replacing
 from annealvi.matrices import summed
 from annealvi.metrics.topics import topic_checksum
+from annealvi.progress import Progress
 from annealvi.storage import ESTIMATOR, KIND, estimator_of, save
 from annealvi.topics import TopicSummary, TopicVectorizer, compare_topics, describe
 from annealvi.topics.described import Topics
+from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source, in_columns, lda_in
+from annealvi.topics.times import read_times
 from annealvi.topics.trust import UNKNOWN, Together, probability_of, reasons, similarity_of
 
 LEGENDS = {
@@ -54,7 +58,13 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
 
 
 def described(
-    source: Source, corpus: Corpus, X: csr_matrix, other: Any = None, refits: int = 0
+    source: Source,
+    corpus: Corpus,
+    X: csr_matrix,
+    chosen: Namespace,
+    *,
+    other: Any = None,
+    refits: int = 0,
 ) -> TopicSummary:
     """Summarise documents and their counts, with the labels that the commands show."""
     summary = describe(
@@ -66,6 +76,7 @@ def described(
         other=other,
         refits=refits,
         n_jobs=-1,
+        verbose=not chosen.quiet,
     )
     summary.labels.show(source.topics.labels)  # without changing the model
     return summary
@@ -137,9 +148,31 @@ def say(chosen: Namespace, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
+def progress(chosen: Namespace, what: str, total: int = 0) -> Progress:
+    """Return a line on stderr that shows how far something is, unless the user chose --quiet."""
+    return Progress(what, total, shown=not chosen.quiet)
+
+
+def check_columns(corpus: Corpus, chosen: Namespace) -> None:
+    """Raise errors in the columns of times and groups before the fit or the refits.
+
+    The times are replaced by datetimes, so that they are read only once.
+    """
+    times = corpus.columns.get("time")
+    if times is not None:
+        pandas = import_optional("pandas", "--time")
+        with progress(chosen, "reading dates"):
+            corpus.columns["time"] = read_times(times, pandas).tolist()
+            check_times(corpus.columns["time"], chosen.freq)
+    groups = corpus.columns.get("group")
+    if groups is not None and all(group is None for group in groups):
+        raise BadParameter("groups", "a column with at least one group that is not missing", None)
+
+
 def read(chosen: Namespace) -> Corpus:
     """Read the documents that the options name, and report their number."""
-    corpus = read_corpus(chosen)
+    with progress(chosen, f"reading {chosen.path}"):
+        corpus = read_corpus(chosen)
     if vars(chosen).get("drop_copies") and corpus.texts is not None:
         # the number of the first document with each text; in reverse order, the first is set last
         firsts = [*{text: number for number, text in reversed([*enumerate(corpus.texts)])}.values()]
@@ -159,9 +192,12 @@ def label(chosen: Namespace) -> None:
     """Write a table with the topic to which each document is assigned, and the topic's share."""
     if chosen.output is not None:
         check_output("--output", chosen.output)
+        if chosen.output.endswith(".h5ad"):
+            import_optional("anndata", "Writing a .h5ad file")
     source = read_topics(chosen.model)
     corpus = read(chosen)
-    X = counts_of(source, corpus, repr(chosen.model))
+    with progress(chosen, "counting words"):
+        X = counts_of(source, corpus, repr(chosen.model))
     if chosen.output is not None and chosen.output.endswith(".h5ad"):
         _annotate(source, corpus, X, chosen)
         return
@@ -173,8 +209,9 @@ def label(chosen: Namespace) -> None:
         header += [f"share_{k}" for k in range(len(source.topics.labels))]
     writer.writerow(header)
     names = corpus.columns.get("name", range(len(corpus)))
-    shares = source.transform(X)
-    topics = source.document_topics(X, shares).tolist()
+    with progress(chosen, "shares of topics"):
+        shares = source.transform(X)
+        topics = source.document_topics(X, shares).tolist()
     for name, row, topic, has_topic in zip(names, shares, topics, has_words.tolist(), strict=True):
         cells = [name, "", "", ""]  # no topic
         if has_topic:
@@ -201,7 +238,7 @@ def _annotate(source: Source, corpus: Corpus, X: csr_matrix, chosen: Namespace) 
     """Write an AnnData with the results, which is the AnnData that was read or a new one."""
     anndata = import_optional("anndata", "Writing a .h5ad file")
     cells = anndata.read_h5ad(chosen.path) if chosen.path.endswith(".h5ad") else None
-    adata = described(source, corpus, X).to_anndata(cells)
+    adata = described(source, corpus, X, chosen).to_anndata(cells)
     if cells is None and "name" in corpus.columns:
         adata.obs_names = corpus.columns["name"]
     with replacing(Path(os.path.realpath(chosen.output))) as partial:
@@ -237,7 +274,7 @@ def show(chosen: Namespace) -> None:
     print(f"checksum of the topics: {topic_checksum(source.model)}")
     if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
         print(facts["vocabulary"].note())
-    if facts["bound"] is not None:  # the perplexity, exp(-bound)
+    if facts.get("bound") is not None:  # the perplexity, exp(-bound)
         print(f"bound: {-np.log(facts['bound']):.3f} nats per word")
     print_topics(topics, chosen.words or 8)
 

@@ -14,7 +14,15 @@ import numpy as np
 
 from annealvi import plot
 from annealvi._optional import import_optional
-from annealvi.cli.models import counts_of, described, read, read_topics, say
+from annealvi.cli.models import (
+    check_columns,
+    counts_of,
+    described,
+    progress,
+    read,
+    read_topics,
+    say,
+)
 from annealvi.exceptions import warn_user
 from annealvi.files import replacing
 from annealvi.plot import pictures
@@ -45,6 +53,7 @@ def paper(chosen: Namespace) -> None:
         )
     source = read_topics(chosen.model)
     corpus = read(chosen)
+    check_columns(corpus, chosen)
     covariates = _covariates(corpus.table)
     if chosen.formula is not None:  # checks the formula before the refits
         design_of(chosen.formula, covariates, np.ones(len(corpus), bool))
@@ -53,11 +62,13 @@ def paper(chosen: Namespace) -> None:
             chosen,
             f"fitting {chosen.refits} more models, for intervals that allow for uncertain topics",
         )
-    X = counts_of(source, corpus, repr(chosen.model))
-    summary = described(source, corpus, X, refits=chosen.refits)
-    table = summary.table.sort_values("share", ascending=False, kind="stable")
-    # in the same order, without columns that are unknown
-    trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
+    with progress(chosen, "counting words"):
+        X = counts_of(source, corpus, repr(chosen.model))
+    summary = described(source, corpus, X, chosen, refits=chosen.refits)
+    with progress(chosen, "making tables"):
+        table = summary.table.sort_values("share", ascending=False, kind="stable")
+        # in the same order, without columns that are unknown
+        trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
     # for each file, the table for .csv and the one for .tex
     tables = {
         "topics": (table, table[[name for name in SHOWN if name in table]]),
@@ -85,7 +96,8 @@ def paper(chosen: Namespace) -> None:
         tables["over_time"] = (over_time, _for_page(over_time, names))
         figures["over_time"] = lambda: plot.plot_topics_over_time(summary, times, freq=chosen.freq)
     if chosen.formula is not None:
-        effects = summary.effects(chosen.formula, covariates)
+        with progress(chosen, "estimating effects"):
+            effects = summary.effects(chosen.formula, covariates)
         tables["effects"] = (effects.table, effects.table[list(OF_EFFECTS)])
         for name in effects.covariates:
             file = "effects_" + re.sub(r"\W+", "_", name)
@@ -103,8 +115,10 @@ def paper(chosen: Namespace) -> None:
     for name, (full, in_latex) in tables.items():
         write_table(full, folder / f"{name}.csv")
         write_table(in_latex, folder / f"{name}.tex")
-    for name, draw in figures.items():
-        _save(draw(), folder / f"{name}.pdf")
+    with progress(chosen, "drawing figures", len(figures)) as drawing:
+        for name, draw in figures.items():
+            _save(draw(), folder / f"{name}.pdf")
+            drawing.n_done += 1
     with replacing(folder / "methods.txt") as partial:
         partial.write_text(summary.methods(), encoding="utf-8")
     written = [f"{name}.csv, {name}.tex" for name in tables] + [f"{name}.pdf" for name in figures]

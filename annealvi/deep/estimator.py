@@ -163,6 +163,8 @@ class DeepEstimator(Versioned, BaseEstimator, ABC, CallbackSupport):
                         n_done=n_done,
                         n_steps=max(n_steps, n_done),
                         steps_per_pass=trainer.steps_per_pass,
+                        n_before=0,
+                        n_all=max(n_steps, n_done),
                         bound_name="ELBO",
                         bound=lambda: elbo,
                     )

@@ -220,7 +220,7 @@ class PoissonDEF(DataEstimator):
         The random seed of the initial weights, of the order of the documents and of all draws,
         including those in `transform`, `score`, `perplexity` and `sample`.
     verbose : int, default=0
-        If not 0, show a progress bar, for which tqdm must be installed.
+        If not 0, show a progress bar.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise

@@ -194,7 +194,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         The random seed of the initial weights, of the order of the data and of all draws,
         including those in `score`, `score_samples` and `sample`.
     verbose : int, default=0
-        If not 0, show a progress bar, for which tqdm must be installed.
+        If not 0, show a progress bar.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise

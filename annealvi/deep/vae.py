@@ -316,7 +316,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         The random seed of the weights and of all draws.  The same seed gives the same fit on a CPU
         and, up to rounding, on a GPU.
     verbose : int, default=0
-        If not 0, show a progress bar, for which tqdm must be installed.
+        If not 0, show a progress bar.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise

@@ -27,6 +27,9 @@ class Run:
     n_done, n_steps : int
         The number of steps made before the fit was resumed (or 0), and the maximum number of steps.
     steps_per_pass : int
+    n_before, n_all : int
+        The number of steps of the runs before this one, and of the whole fit, where a pass over all
+        data counts as `steps_per_pass` steps.
     bound_name : str
         The name of the value that `bound` returns, for example ``"perplexity"``.
     bound : callable
@@ -38,6 +41,8 @@ class Run:
     n_done: int
     n_steps: int
     steps_per_pass: int
+    n_before: int
+    n_all: int
     bound_name: str
     bound: Callable[[], float]
 

@@ -265,6 +265,14 @@ class Fit:
                 engine, few, population=X.shape[0], topics=plan.scores_topics
             )
 
+        # passes before these, and of the whole fit
+        settings = plan.settings
+        n_finish = int(settings.finish_iter)
+        n_of_run = plan.n_passes + (0 if settings.merged else n_finish)
+        n_before = self.number * n_of_run
+        n_all = settings.n_init * n_of_run
+        if settings.merged:
+            n_all += n_refining(plan.steps_per_pass) + n_finish
         return Run(
             number=self.number,
             n_runs=plan.settings.n_init
@@ -272,6 +280,8 @@ class Fit:
             n_done=self.n_steps - self.first_step,
             n_steps=self.n_passes * plan.steps_per_pass + self.n_full,
             steps_per_pass=plan.steps_per_pass,
+            n_before=n_before * plan.steps_per_pass,
+            n_all=n_all * plan.steps_per_pass,
             bound_name="perplexity",
             bound=bound,
         )
@@ -335,6 +345,12 @@ class Fit:
             self.state.attach_again()  # the callback may have assigned priors
 
 
+def n_refining(steps_per_pass: int) -> int:
+    """Return the number of passes in small steps after the merge."""
+    # as many passes as make REFINING_STEPS, or a single pass of one step
+    return 1 if steps_per_pass == 1 else -(-REFINING_STEPS // steps_per_pass)
+
+
 class MergedFit(Fit):
     """The last part of a fit, which merges the topics of all runs and continues with them."""
 
@@ -350,10 +366,7 @@ class MergedFit(Fit):
     def _plan_passes(self) -> None:
         """Set the numbers and the step sizes of the passes: small steps, then batch passes."""
         plan = self.plan
-        # as many passes as make REFINING_STEPS, or a single pass of one step
-        self.n_passes = -(-REFINING_STEPS // plan.steps_per_pass)
-        if plan.steps_per_pass == 1:
-            self.n_passes = 1
+        self.n_passes = n_refining(plan.steps_per_pass)
         n_steps = self.n_passes * plan.steps_per_pass
         refining: Callable[[int], float] = full_step
         if n_steps > 1:

@@ -170,6 +170,8 @@ class MixtureFit:
                 n_done=self.n_steps,
                 n_steps=max_iter,
                 steps_per_pass=1,
+                n_before=max_iter * self.number,
+                n_all=max_iter * int(plan.estimator.n_init),
                 bound_name="ELBO per sample",
                 bound=lambda: self.score,
             )

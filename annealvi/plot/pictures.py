@@ -66,6 +66,7 @@ class Courses(NamedTuple):
     labels: list[Any]  # periods or groups
     values: NDArray  # (n_labels, n_topics)
     margins: NDArray  # half the widths of 95% intervals, in the same shape
+    of_refits: NDArray | None  # the part of the margins that is between refits, if there are refits
     n_documents: NDArray[np.intp]
     topics: list[int]
     names: list[str]
@@ -255,7 +256,7 @@ def over_time(summary: Any, times: Any, freq: Any, topics: Any) -> Courses:
     if not hasattr(times, "__len__") and hasattr(times, "__iter__"):
         times = list(times)  # because they are read twice
     table = summary.over_time(times, freq)
-    errors = summary.over_time(times, freq, value="std_error")
+    errors = [summary.over_time(times, freq, value=value) for value in _errors(summary)]
     table.index = _beginnings(table.index)
     drawn = _courses(summary, table, errors, topics, n_largest=N_CURVES)
     few = drawn.n_documents < FEW_DOCUMENTS
@@ -279,18 +280,19 @@ def _beginnings(index: Any) -> Any:
 
 def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     """Return the shares of topics in each group, and the numbers of documents."""
-    shares, errors = largest_groups(check_summary(summary), groups, N_GROUPS)
+    shares, *errors = largest_groups(check_summary(summary), groups, N_GROUPS)
     return _courses(summary, shares, errors, topics, n_largest=len(summary.topics))
 
 
 def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
-    """Return the results of `by_group` for the largest groups: shares and standard errors.
+    """Return the results of `by_group` for the largest groups: shares, and `_errors`.
 
     Small groups are combined into the last group, unless all groups are small.
     """
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # because they are read twice
-    tables = [summary.by_group(groups, value=value) for value in ("share", "std_error")]
+    values = ("share", *_errors(summary))
+    tables = [summary.by_group(groups, value=value) for value in values]
     table = tables[0]
     n_documents = table.iloc[:, 0].to_numpy()  # of each group
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
@@ -305,11 +307,11 @@ def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
             combined = pandas.Series(combined, groups.index)
         # dtype object, because a categorical index cannot contain the new name
         large = table.index[~small].astype(object)
-        for number, value in enumerate(("share", "std_error")):
+        for number, value in enumerate(values):
             small_row = summary.by_group(combined, value=value)
             tables[number] = pandas.concat([tables[number][~small].set_axis(large), small_row])
     # `concat` has lost the name of the index
-    return [values.rename_axis(table.index.name) for values in tables]
+    return [frame.rename_axis(table.index.name) for frame in tables]
 
 
 def words_by_group(
@@ -340,15 +342,22 @@ def words_by_group(
     return contrasts
 
 
-def _courses(summary: Any, table: Any, errors: Any, topics: Any, n_largest: int) -> Courses:
-    """Take the shares of the topics to draw from tables of shares and of standard errors."""
+def _errors(summary: Any) -> list[str]:
+    """Return the kinds of errors of shares that a summary has."""
+    return ["std_error"] if summary.refits is None else ["std_error", "refits"]
+
+
+def _courses(summary: Any, table: Any, errors: list[Any], topics: Any, n_largest: int) -> Courses:
+    """Take the shares of the topics to draw from tables of shares and of their `_errors`."""
     chosen = choose_topics(summary, topics, n_largest)
     names = topic_names(summary)
     columns = np.add(chosen, 1)  # the first column is n_documents
+    margins = [1.96 * error.iloc[:, columns].to_numpy(float) for error in errors]
     return Courses(
         labels=list(table.index),
         values=table.iloc[:, columns].to_numpy(float),
-        margins=1.96 * errors.iloc[:, columns].to_numpy(float),
+        margins=margins[0],
+        of_refits=margins[1] if len(margins) > 1 else None,
         n_documents=table.iloc[:, 0].to_numpy(np.intp),
         topics=chosen,
         names=[names[k] for k in chosen],

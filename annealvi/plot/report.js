@@ -254,8 +254,15 @@
 
   function showGroups() {
     if (!data.groups) return;
-    const { labels, nDocuments, shares, margins } = data.groups;
+    const { labels, nDocuments, shares, margins, ofRefits } = data.groups;
     const own = shares[chosen];
+    // why an interval is missing or wide
+    const reason = (g) => {
+      if (!ofRefits) return "";
+      if (margins[chosen][g] === null) return " no interval: few refits found the topic, or there is one document";
+      const between = ofRefits[chosen][g];
+      return 2 * between ** 2 > margins[chosen][g] ** 2 ? " mostly between refits (± " + (100 * between).toFixed(1) + ")" : "";
+    };
     const margin = (g) => (margins[chosen][g] === null ? "" : " ± " + (100 * margins[chosen][g]).toFixed(1));
     const ranked = labels.map((_, g) => g).filter((g) => own[g] !== null).sort((a, b) => own[b] - own[a]);
     const most = Math.max(...ranked.map((g) => own[g]), 1e-9);
@@ -263,7 +270,7 @@
       ...ranked.slice(0, 15).flatMap((g) => [
         element("span", { className: "name", textContent: labels[g], title: nDocuments[g] + " documents" }),
         bar([own[g] / most, "own"]),
-        element("span", { className: "value", textContent: percent(own[g]) + margin(g) }),
+        element("span", { className: "value", textContent: percent(own[g]) + margin(g) + reason(g) }),
       ])
     );
   }

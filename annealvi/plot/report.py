@@ -332,6 +332,9 @@ def _shares(drawn: pictures.Courses | None) -> dict[str, Any] | None:
         "nDocuments": drawn.n_documents.tolist(),
         "shares": [_rounded(shares) for shares in drawn.values.T],
         "margins": [_rounded(margins) for margins in drawn.margins.T],
+        "ofRefits": None
+        if drawn.of_refits is None
+        else [_rounded(margins) for margins in drawn.of_refits.T],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -10,13 +10,11 @@ from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.parallel import Parallel, delayed
@@ -33,6 +31,7 @@ from annealvi.lda.settings import resolve, words_per_entry
 from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import document_completion, split_tokens
 from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
+from annealvi.progress import Progress
 from annealvi.topics.source import lda_in, takes_texts
 from annealvi.topics.trust import match
 from annealvi.topics.vectorizer import (
@@ -169,8 +168,6 @@ DOCUMENTS_EACH = 20
 AUTO_RUNS = 2
 #: MB of a process without its corpus and topics.
 PROCESS = 200
-#: Number of documents that are fitted to estimate the time.
-TIMED = 1000
 #: The number of top words for which coherence and diversity are computed.
 N_WORDS = 10
 #: A number of topics is recommended for prediction if it has this share of the largest gain.
@@ -246,7 +243,8 @@ def choose_n_topics(
         A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same
         documents, parameters and `random_state` to continue: finished fits are not repeated.
     verbose : int, default=0
-        If not 0, print an estimate of CPU time and memory before the first fit.
+        If not 0, write the memory of a fit to standard error, and then how many topics of all fits
+        are done, and the time so far.
 
     Returns
     -------
@@ -295,8 +293,18 @@ def choose_n_topics(
         )
     n_runs = int(n_runs)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)  # rounded up
+    progress = Progress(
+        f"comparing {len(sizes)} numbers of topics",
+        n_runs * sum(sizes),
+        shown=bool(verbose),
+        timed=False,  # the time of a fit is not proportional to its number of topics
+    )
     if verbose:
-        print(estimate(template, X, sizes, n_runs), flush=True)
+        print(
+            f"{len(sizes) * n_runs} fits of {X.shape[0] - n_held_out:,} documents take "
+            f"{memory_of(template, X, sizes):,.0f} MB of memory for each simultaneous fit.",
+            file=sys.stderr,
+        )
     if checkpoints is not None:
         Path(checkpoints).mkdir(parents=True, exist_ok=True)
 
@@ -317,11 +325,14 @@ def choose_n_topics(
     measures = {name: np.empty((len(sizes), n_runs)) for name in MEASURES}
     topics: list[list[NDArray]] = [[] for _ in sizes]
     # results come in the order of the tasks: all sizes of a run, then those of the next run
-    for number, (measured, components) in enumerate(Parallel(n_jobs)(tasks())):
-        run, row = divmod(number, len(sizes))
-        for name, value in measured.items():
-            measures[name][row, run] = value
-        topics[row].append(components)
+    run_tasks = Parallel(n_jobs, return_as="generator" if verbose else "list")
+    with progress:
+        for number, (measured, components) in enumerate(run_tasks(tasks())):
+            run, row = divmod(number, len(sizes))
+            for name, value in measured.items():
+                measures[name][row, run] = value
+            topics[row].append(components)
+            progress.n_done += sizes[row]
     # of each pair of runs; NaN if there is a single run
     measures[STABILITY] = np.array(
         [[topic_stability(*pair) for pair in combinations(runs, 2)] or [np.nan] for runs in topics]
@@ -339,38 +350,19 @@ def choose_n_topics(
     )
 
 
-def estimate(lda: TemperedLDA, X: csr_matrix, sizes: list[int], n_runs: int) -> str:
-    """Estimate the time and memory of a comparison, from the time of passes over few documents.
+def memory_of(lda: TemperedLDA, X: csr_matrix, sizes: list[int]) -> float:
+    """Estimate the MB of memory that a fit with the largest number of topics needs.
 
     The parameters of `lda` are used in all fits, and `sizes` are the numbers of topics.
     """
-    n_documents = round((1 - HELD_OUT) * X.shape[0])
-    sample = X[:: -(-X.shape[0] // TIMED)]  # at most TIMED documents, evenly spaced
-    seconds = 0.0
     bytes_of_topics = 0.0
     for k in sizes:
-        spent = []  # seconds of a fit of one pass, and of three
-        for passes in (1, 3):
-            fit = unwatched(lda, n_components=k, max_iter=passes, n_init=1, temperature=1)
-            begin = time.process_time()
-            with catch_warnings():
-                simplefilter("ignore", ConvergenceWarning)
-                fit.fit(sample)
-            spent.append(time.process_time() - begin)
-        # the difference is the time of two passes, without the time that each fit needs to start
-        seconds_each = (spent[1] - spent[0]) / (2 * sample.shape[0])
         parameters = clone(lda).set_params(n_components=k).get_params()
-        plan = resolve(parameters, n_documents, words_per_entry(X, k))
-        n_passes = plan.n_init * plan.max_iter + plan.finish_iter
-        seconds += n_runs * seconds_each * n_documents * n_passes
+        plan = resolve(parameters, round((1 - HELD_OUT) * X.shape[0]), words_per_entry(X, k))
         n_copies = 4 + 2 * plan.n_init * plan.merged  # runs that are merged are stored
         bytes_of_topics = max(bytes_of_topics, 4.0 * k * X.shape[1] * n_copies)
     # a stored number of X takes 8 bytes, and its column 4
-    megabytes = (12 * X.nnz * (1 - HELD_OUT) + bytes_of_topics) / 1e6 + PROCESS
-    return (
-        f"{len(sizes) * n_runs} fits of {n_documents:,} documents take about {seconds:,.0f} "
-        f"seconds of CPU time, and {megabytes:,.0f} MB of memory for each simultaneous fit."
-    )
+    return (12 * X.nnz * (1 - HELD_OUT) + bytes_of_topics) / 1e6 + PROCESS
 
 
 def _fitted(
@@ -407,14 +399,21 @@ def _fitted(
     return measures, np.array(topics)
 
 
-def choose_for(X: csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
+def choose_for(X: csr_matrix, lda: TemperedLDA, least: int = 1, *, verbose: bool = False) -> Choice:
     """Choose a number of at least `least` topics with few fits, for ``TopicModel("auto")``."""
     # enough documents for each topic, and no more topics than words
     maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     sizes = [k for k in AUTO if least <= k <= maximum]
     if not sizes:
         sizes = [max(least, min(AUTO[0], X.shape[1]))]
-    return choose_n_topics(X, sizes, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+    return choose_n_topics(
+        X,
+        sizes,
+        n_runs=AUTO_RUNS,
+        model=lda,
+        random_state=lda.random_state,
+        verbose=verbose,
+    )
 
 
 def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:

@@ -21,9 +21,9 @@ from annealvi._optional import import_optional
 from annealvi.checks import as_array, check_count, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.described import DescribedDocuments
-from annealvi.topics.shares import covariance_of, in_order
+from annealvi.topics.shares import cluster_numbers, covariance_of, in_order
 from annealvi.topics.times import are_dates, read_times
-from annealvi.topics.vectorizer import column_of, is_list, of_each
+from annealvi.topics.vectorizer import column_of, is_list
 from annealvi.topics.words import Labels
 
 #: `Effects.shares` uses at most this number of values of a numeric covariate.
@@ -38,7 +38,19 @@ _ROUNDING = 1e-12
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", ".", "-")
 THOUSANDS = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 #: Columns of tables of effects; covariates must have other names.
-_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again"}
+_COLUMNS = {
+    "topic",
+    "label",
+    "share",
+    "std_error",
+    "low",
+    "high",
+    "p_value",
+    "found_again",
+    "reason",
+}
+#: Says that most of a squared error comes from differences between refits.
+DIFFERENT = "{:.0%} of the squared error is the difference between refits"
 #: What stands before the name of a covariate that a formula treats as a category.
 CATEGORY = r"\bC\(\s*"
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
@@ -98,6 +110,8 @@ class Effects:
         The numbers and labels of the K topics.
     found_again : ndarray of shape (K,) or None
         For each topic, the share of refits (further fits of the model) that found a similar topic.
+    missing : list of str or None
+        With refits, for each topic, why there is no interval, or an empty text.
 
     Attributes
     ----------
@@ -107,9 +121,10 @@ class Effects:
         Number of documents in the regression.
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
-        ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, the
-        two-sided ``p_value`` and, with refits, ``found_again``: the share of refits that found a
-        similar topic.
+        ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval and the
+        two-sided ``p_value``.  With refits there are two more columns: ``found_again`` is the share
+        of refits that found a similar topic, and ``reason`` says why there is no interval, or that
+        most of the error comes from differences between refits.
     """
 
     def __init__(
@@ -119,6 +134,7 @@ class Effects:
         errors: list[ErrorSource],
         labels: dict[int, str],
         found_again: NDArray | None = None,
+        missing: list[str] | None = None,
     ) -> None:
         """Store the estimates; see the class for the arguments."""
         self._design = design
@@ -126,6 +142,7 @@ class Effects:
         self._errors = errors
         self._labels = labels
         self._found_again = found_again
+        self._missing = missing
         self.terms = design.terms
         self.covariates = [str(name) for name in design.data]
         self.n_documents = len(design.matrix)
@@ -298,6 +315,13 @@ class Effects:
         }
         if self._found_again is not None:
             frame["found_again"] = np.repeat(self._found_again, n_rows)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                between = variances[-1] / total  # NaN where an interval is missing
+            frame["reason"] = [
+                reason or (DIFFERENT.format(share) if share > 0.5 else "")
+                for reason, of_topic in zip(self._missing or (), between, strict=True)
+                for share in of_topic.tolist()
+            ]
         return pandas.DataFrame(frame)
 
 
@@ -721,13 +745,15 @@ def of_documents(
     estimate, errors = _pooled((draw() for _ in range(n_draws)), design, cluster_numbers)
     refits = documents.refits
     found_again = None
+    missing = None
     if refits is not None:
         found_again = refits.found_again[numbers]
         # the estimates of each refit, by least squares
         inverse = np.linalg.pinv(design.matrix)
         of_refits = [(inverse @ shares[kept][:, numbers]).T for shares in refits.shares]
-        errors.append(ErrorSource.between(np.array(of_refits), refits.found[:, numbers]))
-    return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, found_again)
+        errors.append(ErrorSource.between(np.array(of_refits), refits.compared[:, numbers]))
+        missing = [refits.missing(k) for k in numbers]
+    return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, found_again, missing)
 
 
 def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
@@ -737,13 +763,7 @@ def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
     """
     if clusters is None:
         return None
-    pandas = import_optional("pandas", "An effect")
-    listed = of_each(in_order(clusters, index, "clusters"), n, "clusters")
-    try:
-        numbers, _ = pandas.factorize(pandas.Series(listed, dtype=object))
-    except TypeError:
-        raise BadParameter("clusters", "names or numbers of clusters", clusters) from None
-    numbers = numbers[design.kept]
+    numbers = cluster_numbers(in_order(clusters, index, "clusters"), n)[design.kept]
     # a missing value has the number -1; the loop raises for the first
     for document in design.kept[numbers < 0]:
         raise BadParameter(f"clusters[{document}]", "the name or number of a cluster", None)

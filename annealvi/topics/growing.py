@@ -57,7 +57,7 @@ def next_block(
         candidates[word] = candidates.pop(word, 0) + n  # 0 if it is new
     n_before = vocabulary.n_documents
     n_documents = n_before + len(texts)
-    limits = limits_of(vectorizer.get_params(deep=False), n_documents)
+    limits = limits_of(vectorizer.get_params(deep=False), n_documents, vocabulary.n_counted)
     # only words of this block can now be in enough documents
     new = [word for word in unknown if limits["min_df"] <= candidates[word] <= limits["max_df"]]
     new.sort(key=lambda word: (-candidates[word], word))  # frequent words first

@@ -28,6 +28,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from annealvi.callbacks import ProgressBar
 from annealvi.checks import Interval, as_float, checked, unchanged_on_error
 from annealvi.corpus.cells import is_named, read_cells
 from annealvi.exceptions import BadParameter, warn_user
@@ -49,14 +50,16 @@ from annealvi.inference.callbacks import CallbackSupport, Tasks, as_list
 from annealvi.inference.fitted import reads
 from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_whole
+from annealvi.metrics.topics import RELEVANCE
 from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
+from annealvi.progress import Progress
 from annealvi.storage import ESTIMATOR, estimator_of, tree_of
 from annealvi.threads import changing, reading, shallow, writing
 from annealvi.topics import growing
 from annealvi.topics.choice import CHOICE, choose_for, matched
 from annealvi.topics.seeds import check_seeds, plant_seeds
-from annealvi.topics.source import lda_in, number_of_topics
+from annealvi.topics.source import lda_in, number_of_topics, topics_in
 from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.vectorizer import (
     TopicVectorizer,
@@ -130,14 +133,29 @@ def _known_counts(vectorizer: Any, texts: Any, what: str) -> csr_matrix:
     return X
 
 
-def _clusters_of(lda: TemperedLDA, X: csr_matrix) -> TemperedMultinomialMixture:
-    """Fit a mixture with a cluster of documents for each topic, initialised with the topics."""
+def _clusters_of(lda: TemperedLDA, X: csr_matrix, *, alone: bool) -> TemperedMultinomialMixture:
+    """Fit a mixture with a cluster of documents for each topic.
+
+    It is initialised with the topics, or by fits of its own if it is used without these topics.
+    """
     K = number_of_topics(lda)
-    mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
+    mixture = TemperedMultinomialMixture(
+        K,
+        init="merged" if alone else lda.components_,
+        random_state=lda.random_state if alone else None,
+        n_jobs=lda.n_jobs,
+    )
     with catch_warnings():  # clusters without documents do not mean that topics are bad
         simplefilter("ignore", ConvergenceWarning)
         mixture.fit(X)
     return mixture.set_params(init="merged")  # frees the array, which is as large as the clusters
+
+
+def _is_watched(lda: TemperedLDA | None) -> bool:
+    """Whether the user watches the fit of `lda`, so that other parts of a fit are shown too."""
+    if lda is None:
+        return False
+    return bool(lda.verbose) or any(isinstance(c, ProgressBar) for c in as_list(lda.callback))
 
 
 def _check_lda(lda: Any, n_words: int) -> None:
@@ -195,12 +213,18 @@ class TopicModel(
         unknown name lists all languages.  Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
-    single_topic : bool, default=True
-        Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, in which each
-        document has a single topic, and by which `predict` assigns documents to topics.  The
-        mixture has one cluster for each topic, and each cluster is initialised with its topic.  The
-        mixture increases the time of the fit by about a fifth, and needs as much memory as two
-        copies of the topics in float64.
+    single_topic : bool or "predict", default="predict"
+        Whether each document has a single topic, as in a
+        :class:`annealvi.TemperedMultinomialMixture`, which `fit` then fits too.
+
+        - ``"predict"``: documents have several topics, but `predict` assigns each document to one
+          topic, by a mixture with one cluster for each topic.  Each cluster is initialised with its
+          topic.  The mixture increases the time of the fit by about a fifth, and needs as much
+          memory as two copies of the topics in float64.
+        - True: the topics are the clusters of the mixture, and the shares of topics in a document
+          are the probabilities that the document is of each topic.  Set True for texts of few
+          words, such as answers, titles and tweets, in which several topics cannot be told apart.
+        - False: there is no mixture.
 
     Attributes
     ----------
@@ -209,7 +233,8 @@ class TopicModel(
     lda_ : TemperedLDA
         The fitted topics.  Its `components_` has a column for each word of `feature_names_`.
     components_ : ndarray of shape (n_topics, n_words)
-        `components_` of `lda_`.  Each row, divided by its sum, is a topic's distribution of words.
+        `components_` of `lda_` or, with ``single_topic=True``, of `mixture_`.  Each row, divided by
+        its sum, is a topic's distribution of words.
     feature_names_ : ndarray of shape (n_words,) of str
         The words that are counted.
     dropped_words_ : dict of str to list of str
@@ -228,7 +253,7 @@ class TopicModel(
     topic_labels_ : dict of int to str
         The labels set by `set_labels`, by the number of the topic.  A new fit removes all labels.
     mixture_ : TemperedMultinomialMixture
-        The clusters of documents, after `fit` with ``single_topic=True``: cluster k for topic k.
+        The clusters of documents, unless ``single_topic=False``: cluster k for topic k.
     choice_ : Choice
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
@@ -267,7 +292,7 @@ class TopicModel(
         "seed_words": "no_validation",  # check_seeds checks it
         "stop_words": [str, "array-like", None],  # with_stop_words checks it
         "random_state": ["random_state"],
-        "single_topic": ["boolean"],
+        "single_topic": ["boolean", StrOptions({"predict"})],
     }
 
     n_topics: int | Literal["auto"] = 20
@@ -277,7 +302,7 @@ class TopicModel(
     seed_words: Mapping[str, Iterable[str]] | None = None
     stop_words: str | list[str] | None = "english"
     random_state: int | RandomState | None = None
-    single_topic: bool = True
+    single_topic: bool | Literal["predict"] = "predict"
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the model, of `vectorizer` and of `lda`.
@@ -434,8 +459,9 @@ class TopicModel(
         -------
         ndarray of shape (n_samples, n_topics)
         """
-        lda, X = self._fit(documents, y)
-        return np.asarray(lda.transform(X))  # the output that the user sets for `lda` is its own
+        with writing(self):  # so that it is this fit that transforms
+            _, X = self._fit(documents, y)
+            return np.asarray(topics_in(self).transform(X))  # the output set for `lda` is its own
 
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
@@ -472,6 +498,8 @@ class TopicModel(
             If a block is empty, or if `fit` would not accept the first block.  After such an error
             the model keeps what it learned from earlier blocks.
         """
+        if self.single_topic is True:
+            raise BadParameter("single_topic", "False or 'predict' in partial_fit", True)
         with writing(self):
             for block in blocks_of(documents):
                 # they belong to the topics so far
@@ -559,7 +587,7 @@ class TopicModel(
         documents : iterable of str
             Words that are not in `feature_names_` are ignored.
         normalize, temperature, method : objects
-            As in :meth:`TemperedLDA.transform`.
+            As in :meth:`TemperedLDA.transform`.  They have no effect with ``single_topic=True``.
 
         Returns
         -------
@@ -576,6 +604,8 @@ class TopicModel(
         """
         vectorizer, lda = self._parts()
         X = _known_counts(vectorizer, documents, "the mean of the prior")
+        if lda is not self.lda_:
+            return np.asarray(lda.transform(X))
         return np.asarray(
             lda.transform(X, normalize=normalize, temperature=temperature, method=method)
         )
@@ -584,7 +614,7 @@ class TopicModel(
     def predict(self, documents: Iterable[str]) -> NDArray[np.int64]:
         """Return the number of each text's cluster; cluster k corresponds to topic k.
 
-        Clusters are predicted by `mixture_`.  If ``single_topic=False``, or after `partial_fit`, or
+        Topics are predicted by `mixture_`.  If ``single_topic=False``, or after `partial_fit`, or
         after topics were edited, there is no `mixture_`, and :meth:`TemperedLDA.predict` is used.
 
         Parameters
@@ -629,6 +659,7 @@ class TopicModel(
         held_out: Any = None,
         other: Any = None,
         refits: Any = 0,
+        clusters: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -640,7 +671,8 @@ class TopicModel(
         ----------
         documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
             Texts or word counts, usually those that were used in the fit.
-        texts, titles, held_out, other, refits, random_state, n_jobs, verbose, layer : objects
+        texts, titles, held_out, other, refits, clusters : objects
+        random_state, n_jobs, verbose, layer : objects
             As in :func:`annealvi.topics.describe`.
 
         Returns
@@ -656,6 +688,7 @@ class TopicModel(
             held_out=held_out,
             other=other,
             refits=refits,
+            clusters=clusters,
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
@@ -680,8 +713,8 @@ class TopicModel(
         float
             The score; higher is better.
         """
-        vectorizer, lda = self._parts()
-        return lda.score(_known_counts(vectorizer, documents, "a score of 0"))
+        vectorizer, topics = self._parts()
+        return topics.score(_known_counts(vectorizer, documents, "a score of 0"))
 
     @checked
     def counts(self, documents: Iterable[str]) -> csr_matrix:
@@ -713,8 +746,10 @@ class TopicModel(
         -------
         list of lists of str
         """
-        check_is_fitted(self)
-        return self.lda_.top_words(n, self.feature_names_, relevance=relevance)
+        topics = self._parts()[1]
+        if relevance is None and topics is not self.lda_:
+            relevance = RELEVANCE
+        return topics.top_words(n, self.feature_names_, relevance=relevance)
 
     @reads
     def with_lda(
@@ -896,9 +931,14 @@ class TopicModel(
 
     # -------------------------------------------------------------- attributes
 
-    components_ = property(attrgetter("lda_.components_"), doc="The `components_` of `lda_`.")
     feature_names_ = property(attrgetter("_vocabulary.words"), doc="The words that are counted.")
     dropped_words_ = property(attrgetter("vocabulary_.dropped"), doc="Words that were excluded.")
+
+    @property
+    def components_(self) -> NDArray:
+        """The `components_` of the topics."""
+        check_is_fitted(self)
+        return topics_in(self).components_
 
     @property
     def vocabulary_(self) -> Vocabulary:
@@ -941,11 +981,11 @@ class TopicModel(
 
     # ----------------------------------------------------------------- details
 
-    def _parts(self) -> tuple[Any, TemperedLDA]:
+    def _parts(self) -> tuple[Any, Any]:
         """Return the vectorizer and the topics of the same fit, even if another thread fits."""
         check_is_fitted(self)
         with reading(self):
-            return self.vectorizer_, self.lda_
+            return self.vectorizer_, topics_in(self)
 
     def _classifier(self) -> Any:
         """Return the model that predicts the topic of a document: the mixture, or the topics."""
@@ -980,7 +1020,10 @@ class TopicModel(
                 """Fit the topics and, if each document has a single topic, the mixture."""
                 lda.fit(X, resume=resume)
                 if self.single_topic:
-                    attributes["mixture_"] = _clusters_of(lda, X)
+                    with Progress("assigning documents", shown=_is_watched(lda)):
+                        attributes["mixture_"] = _clusters_of(
+                            lda, X, alone=self.single_topic is True and not self.seed_words
+                        )
 
             self._show(attributes, learn)
         return lda, X
@@ -997,12 +1040,16 @@ class TopicModel(
         seed_words = check_seeds(self.seed_words, None if auto else int(self.n_topics), vectorizer)
         if words is None:
             kept = frozenset(word for names in seed_words.values() for word in names)
-            vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
+            # not timed, because the limits on words are applied after the counting
+            with Progress("counting words", shown=_is_watched(self.lda), timed=False) as progress:
+                vectorizer, X, vocabulary = count_words(
+                    vectorizer, documents, kept=kept, progress=progress
+                )
         else:
             X = documents
             vocabulary = Vocabulary(words, n_documents=0)  # the user passed the words
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
-        if vocabulary.very_short:
+        if vocabulary.very_short and self.single_topic is not True:
             warn_user(vocabulary.shortness())
         n_words = len(vocabulary.words)
         K = max(len(seed_words), 1) if auto else int(self.n_topics)
@@ -1024,7 +1071,7 @@ class TopicModel(
         attributes = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
         attributes["topic_labels_"] = {}
         if auto:
-            attributes["choice_"] = choose_for(X, lda, least=K)
+            attributes["choice_"] = choose_for(X, lda, least=K, verbose=_is_watched(self.lda))
             K = attributes["choice_"].recommended
         lda.set_params(n_components=K)
         if seed_words:
@@ -1042,7 +1089,10 @@ class TopicModel(
             self._restore_parameters(attributes["lda_"])
             if attributes["lda_"].__sklearn_is_fitted__():
                 if "choice_" in attributes:  # compares these topics with those of its runs
-                    attributes |= matched(attributes["choice_"], attributes["lda_"].components_)
+                    topics = attributes["lda_"]
+                    if self.single_topic is True:
+                        topics = attributes.get("mixture_", topics)
+                    attributes |= matched(attributes["choice_"], topics.components_)
                 with changing(self):  # no other thread reads in between
                     for name in OF_BEFORE:
                         self.__dict__.pop(name, None)

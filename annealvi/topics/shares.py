@@ -58,6 +58,16 @@ def in_order(values: Any, index: Any, name: str) -> Any:
     return values.reindex(index)
 
 
+def cluster_numbers(clusters: Any, n: int) -> NDArray[np.intp]:
+    """Return the number of the cluster of each of n documents, or -1 if it is missing."""
+    pandas = import_optional("pandas", "clusters")
+    listed = of_each(clusters, n, "clusters")
+    try:
+        return np.asarray(pandas.factorize(pandas.Series(listed, dtype=object))[0])
+    except TypeError:
+        raise BadParameter("clusters", "names or numbers of clusters", clusters) from None
+
+
 def read_groups(documents: DescribedDocuments, groups: Any, pandas: Any) -> Any:
     """Check the groups of documents, and return them as a Series in the order of documents."""
     groups = in_order(groups, documents.index, "groups")
@@ -217,8 +227,11 @@ def _shares(
     The formula of the errors is in `TopicSummary.by_group`.
     """
     pandas = import_optional("pandas", "Shares of groups")
-    if value not in ("share", "std_error"):
-        raise BadParameter("value", "'share' or 'std_error'", value)
+    refits = documents.refits
+    if value not in ("share", "std_error", "refits"):
+        raise BadParameter("value", "'share', 'std_error' or 'refits'", value)
+    if value == "refits" and refits is None:
+        raise BadParameter("value", "'share' or 'std_error' without refits", value)
     n = documents.lengths[:, None]
     shares = documents.shares
 
@@ -248,17 +261,18 @@ def _shares(
         noise = shares * (1 - shares) / (documents.concentration[:, None] + 1)
         variance = (m / (m - 1) * spread + 2 * summed(n**2 * noise)) / words**2
         variance[(m < 2)[:, 0]] = np.nan  # a single document has no spread
-        refits = documents.refits
         if refits is not None:
             means_of_refits = np.array([summed(n * shares) / words for shares in refits.shares])
             # each share in a group is treated alone, as a single number (P = 1) of `covariance_of`:
             # covariances between groups are not needed
-            is_match = np.broadcast_to(refits.found[:, None], means_of_refits.shape)
+            is_match = np.broadcast_to(refits.compared[:, None], means_of_refits.shape)
             n_refits = len(means_of_refits)
             between = covariance_of(
                 means_of_refits.reshape(n_refits, -1, 1), is_match.reshape(n_refits, -1)
-            )
-            variance += between.reshape(variance.shape)
+            ).reshape(variance.shape)
+            if value == "refits":
+                return framed(np.sqrt(between))
+            variance += between
     return framed(np.sqrt(variance))
 
 

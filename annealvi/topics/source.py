@@ -41,13 +41,22 @@ def lda_in(model: Any) -> Any:
     return lda if hasattr(type(lda), "document_temperatures") else None
 
 
+def topics_in(model: Any) -> Any:
+    """Return what has the topics of a TopicModel: its LDA, or its mixture if it is single_topic."""
+    if getattr(model, "single_topic", None) is True and hasattr(model, "mixture_"):
+        return model.mixture_
+    return getattr(model, "lda_", model)
+
+
 def lda_of(model: Any) -> Any:
     """Return the TemperedLDA of a fitted model, or raise an error if there is none."""
     if hasattr(model, "fit"):
         check_is_fitted(model)
     lda = lda_in(model)
-    if lda is None:
-        raise BadParameter("model", "a fitted TemperedLDA or TopicModel", model)
+    if lda is None or topics_in(model) not in (lda, model):
+        raise BadParameter(
+            "model", "a fitted TemperedLDA or TopicModel without single_topic=True", model
+        )
     return lda
 
 
@@ -68,7 +77,7 @@ def counts_of(model: Any, documents: Any, method: str) -> csr_matrix:
     if takes_texts(model) and are_texts(documents, "documents"):
         X = model.counts(documents)
         warn_of_empty(X, "Nothing is learned from these texts.")
-    return check_words(lda_of(model), X, method)
+    return check_words(topics_in(model), X, method)
 
 
 def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
@@ -135,7 +144,7 @@ class Source:
         self.known_names: Any = None
         if takes_texts(model):
             check_is_fitted(model)
-            self.model = model.lda_
+            self.model = topics_in(model)
             self.count = model.counts
             self.known_names = model.feature_names_
         elif hasattr(model, "named_steps"):  # a pipeline of a vectorizer and a topic model
@@ -195,7 +204,7 @@ class Source:
             model = reference()
             if model is None:  # the user has deleted it
                 return
-            if lda_of(model) is reference_of_topics():
+            if topics_in(model) is reference_of_topics():
                 model.set_labels(labels)
             else:
                 warn_user("The labels are set only in this summary, as its model was fitted again.")

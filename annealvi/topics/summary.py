@@ -16,6 +16,7 @@ from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
+from annealvi.progress import Progress
 from annealvi.topics import (
     cells,
     contrasts,
@@ -33,6 +34,7 @@ from annealvi.topics.described import DescribedDocuments, Topics, assigned_share
 from annealvi.topics.effects import Effects
 from annealvi.topics.reading import TopicDocument
 from annealvi.topics.refits import Refits, refit
+from annealvi.topics.shares import in_order
 from annealvi.topics.source import Source, in_columns, seed_of
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
@@ -775,8 +777,9 @@ class TopicSummary(DescribedDocuments):
             The group of each document, such as its section or its author.  Documents whose group is
             None or NaN are excluded.  If the documents have a pandas index, a Series of groups is
             aligned with this index.  Otherwise groups must be in the order of the documents.
-        value : {"share", "std_error"}, default="share"
-            Whether the table contains shares or their standard errors.
+        value : {"share", "std_error", "refits"}, default="share"
+            Whether the table contains shares, their standard errors, or, in a summary with refits,
+            the part of the standard errors that comes from differences between refits.
 
         Returns
         -------
@@ -784,8 +787,8 @@ class TopicSummary(DescribedDocuments):
             A row for each group.  ``n_documents`` is the number of documents of the group that
             contain words.  The other columns, named by the labels of topics, are the shares of the
             topics in all words of the group, or their standard errors.  Standard errors are NaN for
-            a group of one document and, in a summary with refits, for topics that only one refit or
-            none found.
+            a group of one document and, in a summary with refits, for topics that fewer than three
+            refits found.
 
         Raises
         ------
@@ -804,7 +807,8 @@ class TopicSummary(DescribedDocuments):
 
         The first term allows for the choice of documents, and the second term for the uncertainty
         of the shares of each document.  The third term, which requires a summary with r refits,
-        allows for the uncertainty of the topics.  :meth:`effects` estimates the second term from
+        allows for the uncertainty of the topics; its square root is the table for
+        ``value="refits"``.  :meth:`effects` estimates the second term from
         random draws of the shares.
         """
         return shares.by_group(self, self.labels, groups, value=value)
@@ -824,8 +828,8 @@ class TopicSummary(DescribedDocuments):
             years".  You can also pass a frequency of pandas, such as "5YE", or a pandas offset.
             With a generic offset, such as ``pandas.DateOffset(months=30)``, the first period starts
             on the day of the first document.
-        value : {"share", "std_error"}, default="share"
-            Whether the table contains shares or their standard errors, as in `by_group`.
+        value : {"share", "std_error", "refits"}, default="share"
+            What the table contains, as in `by_group`.
 
         Returns
         -------
@@ -891,7 +895,7 @@ class TopicSummary(DescribedDocuments):
         -------
         Effects
             The estimates are in the attribute `table`; the methods are `contrast` and `shares`.  A
-            topic that only one refit or none found has an estimate, but no interval.
+            topic that fewer than three refits found has an estimate, but no interval.
 
         Raises
         ------
@@ -907,8 +911,9 @@ class TopicSummary(DescribedDocuments):
         :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k +
         n_d)`, which is exact for the mean field at temperature 1.  :func:`estimate_effects`
         describes how draws from this posterior are pooled.  For each topic, let :math:`\hat b_r` be
-        the estimates from the m refits that found the topic.  Then :math:`(1 + 1/m)\,
-        \mathrm{Cov}_r(\hat b_r)` is added to the covariance of the pooled estimate.
+        the estimates from the m refits that found the topic, at least three.  Then
+        :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)` is added to the covariance of the pooled
+        estimate.
 
         If a covariate has no effect on 20 topics, expect one of the 20 intervals to exclude 0.
 
@@ -1219,6 +1224,7 @@ def describe(
     held_out: Any = None,
     other: Any = None,
     refits: Any = 0,
+    clusters: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -1255,6 +1261,9 @@ def describe(
         enough.  You can also pass a result of `refit` for this model and these documents.  With
         refits, `trust` reports how often each topic was found again, and the intervals of `effects`
         allow for the uncertainty of the topics.
+    clusters : array-like of shape (D,), default=None
+        The cluster of each document, such as its author, or the book of a passage.  Refits then
+        draw clusters instead of documents.  Pass the clusters to `effects` too.
     random_state : int, RandomState instance or None, default=None
         Random seed for the split of `held_out` and for the refits.  None means the `random_state`
         of the model, or 0 if that is not an int.
@@ -1262,7 +1271,7 @@ def describe(
         Number of refits at the same time, as in :func:`annealvi.topics.refit`.  -1 means as many as
         there are processors.
     verbose : int, default=0
-        How much is printed during the refits.
+        If not 0, what takes more than two seconds shows its progress on standard error.
     layer : str, default=None
         The layer of an AnnData that contains the counts; see :func:`annealvi.corpus.read_cells`.
 
@@ -1304,7 +1313,8 @@ def describe(
             feature_names = annotated.feature_names
     elif layer is not None:
         raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
-    counted = source.read(documents, "documents")
+    with Progress("counting words", shown=bool(verbose)):
+        counted = source.read(documents, "documents")
     if index is not None:  # the matrix of an AnnData has no index
         counted = counted._replace(index=index)
     n_documents = counted.counts.shape[0]
@@ -1335,26 +1345,30 @@ def describe(
             raise BadParameter("refits", "refits of this model and these documents", refits)
     elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
+    elif clusters is not None and not refits:
+        raise BadParameter("clusters", "None without refits", type(clusters))
     elif refits:
         refits = refit(
             model,
             counted.X,
             int(refits),
+            clusters=in_order(clusters, counted.index, "clusters"),
             random_state=random_state,
             n_jobs=n_jobs,
             verbose=verbose,
         )
     else:
         refits = None
-    described = source.describe(counted, refits)
-    history = getattr(source.model, "history_", None)
-    return TopicSummary(
-        source.topics_of(sizes_in(described), names, *similarity),
-        described,
-        texts=texts,
-        titles=titles,
-        outlier_measure=source.unusual(counted.X, described),
-        history=None if history is None else dict(history),
-        checksum=checksum,
-        quality=quality,
-    )
+    with Progress("describing topics", shown=bool(verbose)):
+        described = source.describe(counted, refits)
+        history = getattr(source.model, "history_", None)
+        return TopicSummary(
+            source.topics_of(sizes_in(described), names, *similarity),
+            described,
+            texts=texts,
+            titles=titles,
+            outlier_measure=source.unusual(counted.X, described),
+            history=None if history is None else dict(history),
+            checksum=checksum,
+            quality=quality,
+        )

@@ -25,6 +25,7 @@ from sklearn.utils._param_validation import StrOptions
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
+from annealvi.progress import Progress
 from annealvi.topics.languages import (
     LANGUAGES,
     SHORTEST_LIST,
@@ -348,6 +349,8 @@ LOOKED_AT = 200
 REMEMBERED = 10_000
 #: A word may occur in this share of the documents, or in this number of documents if it is larger.
 LARGEST_SHARE = 0.2
+#: Short texts have few common words that say nothing of their subject, but all of them may name it.
+LARGEST_SHARE_IF_SHORT = 0.5
 ALWAYS_ALLOWED = 50
 
 
@@ -360,19 +363,22 @@ def fewest_documents(n_documents: int) -> int:
     return max(1 if n_documents < 20 else 2, math.ceil(n_documents**0.5 / 10))
 
 
-def most_documents(n_documents: int) -> int:
+def most_documents(n_documents: int, n_counted: float | None = None) -> int:
     """Return the default of `max_df`: words in more documents are excluded.
 
-    The default is a fifth of the documents, but at least 50.
+    The default is a fifth of the documents, or half of them if they are short, but at least 50.
+    `n_counted` is the mean number of counted words of a document, or None if it is unknown.
     """
-    return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
+    is_short = n_counted is not None and n_counted < SHORT
+    share = LARGEST_SHARE_IF_SHORT if is_short else LARGEST_SHARE
+    return max(int(share * n_documents), ALWAYS_ALLOWED)
 
 
 #: Texts are called short if they have fewer counted words on average than the first number (see
 #: docs/record/classes.md).  If they have fewer than the second number, a fit of at least as many
 #: texts as the third number warns.
 SHORT = 25
-VERY_SHORT = 8.0
+VERY_SHORT = 10.0
 MANY = 100
 
 
@@ -453,7 +459,8 @@ class Vocabulary:
         """Report how short the texts are, and what to do."""
         return (
             f"Texts are short, with {self.n_counted:.1f} counted words on average. "
-            "TemperedMultinomialMixture finds better clusters of such texts."
+            "Several topics of such a text cannot be told apart: with single_topic=True, or "
+            "annealvi fit --single-topic, each text has one topic."
         )
 
 
@@ -479,7 +486,8 @@ class TopicVectorizer(CountVectorizer):
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
         Words in more documents than this are excluded.  A float is a share of the documents, an int
-        is a number of documents.  ``"auto"`` is a fifth of the documents, but at least 50.
+        is a number of documents.  ``"auto"`` is a fifth of the documents or, if these have fewer
+        than 25 counted words on average, half of the documents, but at least 50.
     min_df : float, int or "auto", default="auto"
         Words in fewer documents than this are excluded.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
         documents, rounded up, and at least 2 if there are at least 20 documents.
@@ -647,7 +655,11 @@ class TopicVectorizer(CountVectorizer):
 
 
 def count_words(
-    vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
+    vectorizer: Any,
+    texts: list[str],
+    *,
+    kept: frozenset[str] = frozenset(),
+    progress: Progress | None = None,
 ) -> tuple[Any, csr_matrix, Vocabulary]:
     """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
     counter = copied(vectorizer)
@@ -671,7 +683,10 @@ def count_words(
             kept |= phrases
         try:
             with naming_text(counter, texts):
-                X = CountVectorizer.fit_transform(counter, readable(counter, texts))
+                documents: Any = readable(counter, texts)
+                if progress is not None:
+                    documents = progress.each(documents)
+                X = CountVectorizer.fit_transform(counter, documents)
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
@@ -966,7 +981,7 @@ def _left_out(
 
     `parameters` are those of the vectorizer, and `kept` marks words that are never excluded.
     """
-    limits = limits_of(parameters, X.shape[0])
+    limits = limits_of(parameters, X.shape[0], X.sum() / max(X.shape[0], 1))
     n_words = X.shape[1]
     low = limits["min_df"]
     high = limits["max_df"]
@@ -988,8 +1003,13 @@ def _left_out(
     return limits, dropped
 
 
-def limits_of(parameters: Mapping[str, Any], n_documents: int) -> dict[str, int]:
-    """Return the limits on words, which are parameters of the vectorizer, as integers."""
+def limits_of(
+    parameters: Mapping[str, Any], n_documents: int, n_counted: float | None = None
+) -> dict[str, int]:
+    """Return the limits on words, which are parameters of the vectorizer, as integers.
+
+    `n_counted` is the mean number of counted words of a document, or None if it is unknown.
+    """
     low = parameters["min_df"]
     high = parameters["max_df"]
     max_words = parameters["max_features"]
@@ -1001,7 +1021,7 @@ def limits_of(parameters: Mapping[str, Any], n_documents: int) -> dict[str, int]
         low = fewest_documents(n_documents)
         low = low if high == "auto" or low <= high else 0
     if high == "auto":
-        high = most_documents(n_documents)
+        high = most_documents(n_documents, n_counted)
         high = high if low <= high else max(low, n_documents)
     limits = {"min_df": math.ceil(low), "max_df": math.floor(high)}
     return limits if max_words is None else limits | {"max_features": int(max_words)}

@@ -14,6 +14,7 @@ from scipy import sparse
 import annealvi
 from annealvi.cli import fit as module
 from annealvi.cli.commands import make_parser
+from annealvi.topics.languages import stop_words_of
 from tests.marks import cases
 
 from .conftest import TOPICS
@@ -307,3 +308,40 @@ def test_an_interrupt(call, jsonl, monkeypatch):
     done = call("fit", jsonl, "--n-topics", 3, "--model", "m")
     assert done.status == 130 and done.err.endswith("annealvi fit: interrupted\n")
     assert not list(done.place.iterdir())
+
+
+def test_each_document_has_a_single_topic(call, jsonl, rows):
+    done = call("fit", jsonl, "--n-topics", 3, "--single-topic", "--model", "m", "--words", 6)
+    assert done.status == 0 and planted(done.out)
+    model = annealvi.load("m")
+    assert model.single_topic is True
+    assert np.array_equal(model.components_, model.mixture_.components_)
+    assert call("show", "m", "--words", 6).status == 0
+    labels = call("label", "m", jsonl, "--name", "id").out.splitlines()
+    topics = model.predict([row["text"] for row in rows])
+    assert [line.split(",")[1] for line in labels[1:]] == [str(topic) for topic in topics]
+
+
+def test_what_cannot_work_is_refused_before_the_texts_are_read(call, jsonl, monkeypatch):
+    monkeypatch.setattr("annealvi.cli.models.read_corpus", Mock(side_effect=AssertionError))
+    monkeypatch.setitem(sys.modules, "stop_words", None)
+    stop_words_of.cache_clear()
+    done = call("fit", jsonl, "--stop-words", "romanian")
+    assert done.status == 2 and "pip install stop-words" in done.err
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    done = call("fit", jsonl, "--report", "r.html")
+    assert done.status == 2 and "--report needs plotly and pandas" in done.err
+
+
+def test_dates_are_read_once(call, table, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    texts_of_dates = []
+
+    def to_datetime(values, *args, plain=pandas.to_datetime, **options):
+        texts_of_dates.append([value for value in values if isinstance(value, str)])
+        return plain(values, *args, **options)
+
+    monkeypatch.setattr(pandas, "to_datetime", to_datetime)
+    options = ("--n-topics", 3, "--time", "date", "--report", "r.html")
+    assert call("fit", table, *options).status == 0
+    assert [len(texts) for texts in texts_of_dates if texts] == [3]  # three different dates

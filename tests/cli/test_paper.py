@@ -78,14 +78,14 @@ def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl)
 
 @pytest.mark.filterwarnings("ignore:The covariate 'date' contains dates")
 def test_effects(call, model, jsonl, rows):
-    more = ("--formula", "~ kind + date", "--refits", 2, "--folder", "out")
+    more = ("--formula", "~ kind + date", "--refits", 3, "--folder", "out")
     done = call("paper", model, jsonl, *more)
-    assert done.status == 0 and "fitting 2 more models" in done.err
+    assert done.status == 0 and "fitting 3 more models" in done.err
     table = pd.read_csv(done.place / "out" / "effects.csv")
     assert {"Intercept", "kind[T.space]"} <= set(table.term) and table.std_error.notna().all()
     loaded = annealvi.load(model)
     texts = [row["text"] for row in rows]
-    effects = describe(loaded, texts, refits=2).effects("~ kind + date", pd.DataFrame(rows))
+    effects = describe(loaded, texts, refits=3).effects("~ kind + date", pd.DataFrame(rows))
     assert table.estimate.to_numpy() == pytest.approx(effects.table.estimate.to_numpy())
     assert table.std_error.to_numpy() == pytest.approx(effects.table.std_error.to_numpy())
     tex = (done.place / "out" / "effects.tex").read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_effects(call, model, jsonl, rows):
     for name in ("kind", "date"):
         assert (done.place / "out" / f"effects_{name}.pdf").read_bytes().startswith(b"%PDF")
     methods = (done.place / "out" / "methods.txt").read_text(encoding="utf-8")
-    assert "was fitted 2 more times" in methods
+    assert "was fitted 3 more times" in methods
     assert not (done.place / "out" / "effects_kind.csv").exists()  # it has three values
 
 

@@ -16,7 +16,6 @@ from packaging.requirements import Requirement
 import annealvi
 from annealvi import plot
 from annealvi._optional import import_optional
-from annealvi.callbacks import ProgressBar
 from annealvi.corpus import to_gensim
 from annealvi.plot.interactive import plot_topic_map
 from annealvi.plot.report import write_report
@@ -136,7 +135,6 @@ needs = r"needs {0}\..* pip install {0}$".format
     ("plotly.graph_objects", lambda: plot_topic_map(SUMMARY), needs("plotly")),
     ("plotly.offline", lambda: write_report(SUMMARY, "x.html"), "needs plotly and.*plotly pandas$"),
     ("gensim.corpora", lambda: to_gensim(COUNTS, WORDS), "^to_gensim " + needs("gensim")),
-    ("tqdm", ProgressBar, "^ProgressBar " + needs("tqdm")),
     (
         "stop_words",
         lambda: with_stop_words(VECTORIZER, "romanian"),

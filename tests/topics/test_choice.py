@@ -229,8 +229,8 @@ def test_parallel_fits_and_checkpoints_change_nothing(tmp_path, capsys):
     plain = choose_n_topics(X, [2, 3], n_runs=2, random_state=0)
     kept = {"random_state": 0, "checkpoints": tmp_path / "fits"}
     first = choose_n_topics(X, [2, 3], n_runs=2, n_jobs=2, verbose=1, **kept)
-    said = capsys.readouterr().out
-    assert "4 fits of 135 documents take about" in said and "MB of memory" in said
+    said = capsys.readouterr().err
+    assert "4 fits of 135 documents take" in said and "MB of memory" in said
     assert len([*(tmp_path / "fits").iterdir()]) == 4
     (tmp_path / "fits" / "3_topics_run_1.safetensors").unlink()
     again = choose_n_topics(X, [2, 3], n_runs=2, **kept)

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.decomposition import NMF
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -13,7 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score as nmi
 import annealvi
 from annealvi import TemperedMultinomialMixture, TopicModel
 from annealvi.storage import load
-from annealvi.topics import describe, drop_topics, merge_topics
+from annealvi.topics import describe, drop_topics, merge_topics, refit
 from tests.asserts import refused
 from tests.topics.corpus import make_texts
 
@@ -124,3 +124,36 @@ def test_short_texts_are_called_so(model):
     assert "short" not in weights.vocabulary_note_
     long = TopicModel(3, random_state=0).fit(make_texts(60, n_words=60))
     assert "short" not in long.vocabulary_note_
+
+
+def test_a_model_in_which_each_text_has_a_single_topic(tmp_path):
+    model = TopicModel(3, single_topic=True, random_state=0).fit(SHORT)
+    X = model.counts(SHORT)
+    mixture = TemperedMultinomialMixture(3, random_state=0).fit(X)
+    assert_array_equal(model.components_, mixture.components_)
+    assert_array_equal(model.transform(SHORT), mixture.predict_proba(X))
+    assert_array_equal(model.predict(SHORT), model.transform(SHORT).argmax(axis=1))
+    assert model.score(SHORT) == mixture.score(X)
+    assert model.top_words(3) == mixture.top_words(3, model.feature_names_)
+    fitted = TopicModel(3, single_topic=True, random_state=0).fit_transform(SHORT)
+    assert_array_equal(fitted, model.transform(SHORT))
+    model.set_labels({0: "first"})
+    annealvi.save(model, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert_array_equal(loaded.transform(SHORT), model.transform(SHORT))
+    summary = loaded.describe(SHORT, refits=3)
+    assert_allclose(summary.shares, model.transform(SHORT), rtol=1e-9)
+    assert summary.labels[0] == "first"
+    assert summary.checksum == describe(mixture, X).checksum
+    assert_array_equal(summary.refits.shares, refit(mixture, X, 3, random_state=0).shares)
+    summary.labels = {1: "second"}
+    assert loaded.topic_labels_ == {0: "first", 1: "second"}
+    assert "is a mixture of multinomials (Nigam et al. 2000) with 3 topics" in summary.methods()
+    refused("without single_topic=True", merge_topics, model, [[0, 1]], error=TypeError)
+    refused("'single_topic' .* in partial_fit", TopicModel(3, single_topic=True).partial_fit, SHORT)
+
+
+def test_seed_words_stay_in_their_topic_with_a_single_topic():
+    words = TopicModel(3, random_state=0).fit(TEXTS).top_words(3)[1]
+    seeded = TopicModel(3, single_topic=True, seed_words={"mine": words}, random_state=0).fit(SHORT)
+    assert set(words) & set(seeded.top_words(5)[0])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.decomposition import NMF
 
 from annealvi import TemperedLDA, TopicModel
@@ -270,12 +270,66 @@ def test_refits_widen_by_their_own_spread(summary):
 
 def test_a_topic_that_is_not_found_again_has_no_interval(summary):
     similarity = summary.refits.similarity.copy()
-    similarity[1:, 1] = 0.5
+    similarity[2:, 1] = 0.5  # two refits have found it, which is one too few
     refits = Refits(similarity, summary.refits.shares, summary.refits.checksum)
-    assert_allclose(refits.found_again, [1, 0.25, 1])
+    assert_allclose(refits.found_again, [1, 0.5, 1])
     table = effects_with(refits)
-    assert table[table.topic == 1][["std_error", "low", "high"]].isna().all(axis=None)
+    missing = table[table.topic == 1]
+    assert missing[["std_error", "low", "high"]].isna().all(axis=None)
+    assert set(missing.reason) == {"2 of 4 refits found the topic; an interval needs 3"}
     assert table[table.topic != 1].notna().all(axis=None) and table.estimate.notna().all()
+    similarity[2, 1] = 0.7
+    with_three = effects_with(Refits(similarity, summary.refits.shares, summary.refits.checksum))
+    assert with_three.notna().all(axis=None)
+
+
+def test_the_reason_of_a_wide_interval_is_that_refits_differ(summary):
+    X, group, _ = planted()
+    shares = summary.refits.shares.copy()
+    shares[::2, :, 0] *= 0.2  # the share of topic 0 differs between refits
+    refits = Refits(summary.refits.similarity, shares, summary.refits.checksum)
+    table = effects_with(refits)
+    assert table[table.topic == 0].reason.str.endswith("is the difference between refits").any()
+    described = describe(TemperedLDA(3, random_state=0).fit(X), X, refits=refits)
+    total = described.by_group(group, value="std_error").iloc[:, 1:]
+    between = described.by_group(group, value="refits").iloc[:, 1:]
+    without = describe(TemperedLDA(3, random_state=0).fit(X), X)
+    of_documents = without.by_group(group, value="std_error").iloc[:, 1:]
+    assert_allclose(total**2, of_documents**2 + between**2, rtol=1e-9)
+    assert (between.iloc[:, 0] ** 2 > 0.5 * total.iloc[:, 0] ** 2).all()
+    refused("'share' or 'std_error' without refits", without.by_group, group, value="refits")
+
+
+def test_refits_draw_clusters():
+    X, _, _ = planted(D=60)
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    # each document in a cluster of its own: the same draws as of documents
+    plain = refit(lda, X, 2)
+    assert_array_equal(
+        refit(lda, X, 2, clusters=[f"author {n}" for n in range(60)]).shares, plain.shares
+    )
+    authors = np.arange(60) // 20  # three authors: a refit leaves out whole authors
+    drawn = []
+
+    class Spy(TemperedLDA):
+        def fit(self, X, y=None, **options):
+            drawn.append(sparse.csr_matrix(X).toarray())
+            return super().fit(X, y, **options)
+
+    refit(Spy(3, random_state=0).fit(X), X, 4, clusters=authors)
+    by_author = [np.asarray(X[authors == a]) for a in range(3)]
+    n_missing = 0
+    for sample in drawn[1:]:
+        assert len(sample) == 60
+        n_times = [{(sample == row).all(axis=1).sum() for row in rows} for rows in by_author]
+        assert all(len(times) == 1 for times in n_times)  # all documents of an author
+        n_missing += {0} in n_times
+    assert n_missing
+    summary = describe(lda, X, refits=2, clusters=authors)
+    assert_array_equal(summary.refits.shares, refit(lda, X, 2, clusters=authors).shares)
+    refused("at least two clusters", refit, lda, X, 2, clusters=[0] * 60)
+    refused(r"'clusters\[1\]'", refit, lda, X, 2, clusters=[0, None] * 30)
+    refused("'clusters' .* None without refits", describe, lda, X, clusters=authors)
 
 
 @pytest.mark.slow
@@ -310,8 +364,8 @@ def test_texts_are_refitted_with_the_words_of_the_model():
     texts = ["stars and planets", "bread and butter"] * 10 + ["planets", "butter on stars"]
     model = TopicModel(n_topics=2, random_state=0).fit(texts)
     frame = pd.DataFrame({"text": texts, "kind": ["a", "b"] * 11}, index=range(100, 122))
-    found = describe(model, frame.text, refits=2)
-    assert found.refits.shares.shape == (2, 22, 2)
+    found = describe(model, frame.text, refits=3)
+    assert found.refits.shares.shape == (3, 22, 2)
     effects = found.effects("~ kind", frame.sample(frac=1, random_state=0))
     assert effects.table.equals(found.effects("~ kind", {"kind": ["a", "b"] * 11}).table)
     # a Series in a dict too is read by its index

@@ -258,3 +258,12 @@ def test_stop_words_of_a_language():
     assert {*LANGUAGES} <= {*package.AVAILABLE_LANGUAGES}
     with pytest.raises(ValueError, match=r"'stop_words' .* 'german'.* Got 'klingon'"):
         with_stop_words(TopicVectorizer(), "klingon")
+
+
+def test_a_frequent_word_of_short_texts_may_be_their_subject():
+    texts = [f"illegal w{n % 7}" if n % 5 < 2 else f"w{n % 7}" for n in range(300)]
+    assert "illegal" in TopicVectorizer().fit(texts).vocabulary_  # in 120 of 300 texts
+    long = TopicVectorizer().fit([" ".join([text] * 30) for text in texts])
+    assert long.dropped_.dropped["max_df"] == ["illegal"] and long.dropped_.limits["max_df"] == 60
+    most = [f"illegal {text}" if n % 5 == 2 else text for n, text in enumerate(texts)]
+    assert TopicVectorizer().fit(most).dropped_.dropped["max_df"] == ["illegal"]  # in 180
