@@ -73,7 +73,10 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
             if isinstance(text, bytes | bytearray):
                 hint = "Decode bytes, for example by text.decode('utf-8')."
             elif isinstance(text, Mapping):  # a row of a table
-                hint = f"Choose one of the columns, {[str(column) for column in text][:10]}."
+                hint = (
+                    f"Choose one of the columns, {[str(column) for column in text][:10]}, or pass "
+                    "the words of a document as a list."
+                )
             elif isinstance(text, Iterable) and not hasattr(text, "shape"):
                 hint = "Pass the words of a document as a list."
             raise BadParameter(
@@ -81,7 +84,8 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
             )
         checked_texts.append(text)
     words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
-    if min_documents and 5 * sum(" " in word.strip() for word in words) > len(words):
+    n_spaced = sum(" " in word.strip() for word in words)
+    if min_documents and n_spaced and 2 * n_spaced >= len(words):
         warn_user(
             f"Many words in the lists of {name!r} contain spaces. Each "
             "of them is counted as one word. Pass texts as str, not as rows of a table."

@@ -199,6 +199,6 @@ def test_the_paragraph_on_a_mixture():
     assert "add 1 to the number of documents of a topic, and 0.2 to the count" in text
     assert "annealed from the temperature 3 to 1 (Mandt et al. 2016). The random seed was 7" in text
     assert "K. Nigam, A. McCallum" in text and "Blei et al. 2003" not in text
-    model = TopicModel(2, single_topic=True, random_state=3).fit(LINKED)
+    model = TopicModel(2, random_state=3).fit(LINKED)
     text = model.describe(LINKED).methods()
     assert "Each document was assigned to one topic by a mixture of multinomials (Nigam" in text
