@@ -30,6 +30,10 @@ from annealvi.metrics.held_out import SPLIT, document_completion
 #: that they may take.
 PAUSE = 0.5
 SHARE = 0.02
+#: The signals that stop a process; only Windows has SIGBREAK, for Ctrl-Break.
+STOPPING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)
+]
 
 
 class Checkpoint:
@@ -131,7 +135,7 @@ class _Signals:
         """Handle the signals from now on.  Only the main thread may set signal handlers."""
         if self._before or threading.current_thread() is not threading.main_thread():
             return
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOPPING:
             handler = signal.getsignal(number)
             if handler not in (None, signal.SIG_IGN):  # None: not set by Python
                 self._before[number] = handler
