@@ -12,6 +12,7 @@ Environment variables:
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -49,10 +50,6 @@ if DEBUG or SANITIZE:
 SANITIZERS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
 if SANITIZE:
     FLAGS += [*SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
-if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
-    FLAGS, OPTIMISED, PLAIN = (
-        [f"/clang:{flag}" for flag in flags] for flags in (FLAGS, OPTIMISED, PLAIN)
-    )
 
 # Builds of different kinds have separate intermediate files, so that none is mistaken for
 # that of another kind.
@@ -103,6 +100,18 @@ X86_BUILDS = {
         "-mprefer-vector-width=512",
     ],
 }
+OPENMP = ["-fopenmp"]
+OPENMP_LINK = OPENMP
+if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
+
+    def for_clang_cl(flags: Sequence[str]) -> list[str]:
+        return [f"/clang:{flag}" for flag in flags]
+
+    FLAGS, OPTIMISED, PLAIN, OPENMP = map(for_clang_cl, (FLAGS, OPTIMISED, PLAIN, OPENMP))
+    X86_BUILDS = {name: for_clang_cl(flags) for name, flags in X86_BUILDS.items()}
+    # Microsoft's linker does not know where the runtime of clang-cl is.
+    LLVM = Path(shutil.which("clang-cl") or "bin/clang-cl").parents[1]
+    OPENMP_LINK = [f"/LIBPATH:{LLVM / 'lib'}", "libomp.lib"]
 
 PLAIN_PROBE = "int main(void) { return 0; }\n"
 OPENMP_PROBE = """
@@ -120,7 +129,15 @@ X86_PROBE = """
 #endif
 int main(void) { return 0; }
 """
-
+# The baseline calls the C library's fma.  That of mingw-w64 10 rounds twice.
+FMA_PROBE = """
+#include <math.h>
+int main(void) {
+    volatile double x = 1 + 0x1p-52, y = -(1 + 0x1p-51);
+    volatile float z = 1 + 0x1p-23f, w = -(1 + 0x1p-22f);
+    return fma(x, x, y) != 0x1p-104 || fmaf(z, z, w) != 0x1p-46f;
+}
+"""
 
 STRUCT = r"typedef struct \{([^{}]*)\} (annealvi_\w+);"
 
@@ -135,8 +152,17 @@ class BuildKernels(build_ext):
             self.build_lib = f"{BUILD}/lib.{tag}"
             self.build_temp = f"{BUILD}/temp.{tag}"
 
-    def compiles(self, source: str, flags: Sequence[str] = (), link: bool = False) -> bool:
-        """Return whether the compiler accepts a program; stop if it accepts no program at all."""
+    def compiles(
+        self,
+        source: str,
+        flags: Sequence[str] = (),
+        link: Sequence[str] | None = None,
+        run: bool = False,
+    ) -> bool:
+        """Return whether a program compiles, links with the flags `link`, and runs.
+
+        The build stops if the compiler accepts no program at all.
+        """
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "probe.c")
             path.write_text(source)
@@ -144,20 +170,22 @@ class BuildKernels(build_ext):
                 objects = self.compiler.compile(
                     [str(path)], output_dir=folder, extra_postargs=[*flags]
                 )
-                if link:
-                    self.compiler.link_executable(
-                        objects, str(Path(folder, "probe")), extra_postargs=[*flags]
-                    )
+                program = str(Path(folder, "probe"))
+                if link is not None:
+                    self.compiler.link_executable(objects, program, extra_postargs=[*link])
+                if run:
+                    return subprocess.run([program], check=False).returncode == 0
             except (CompileError, LinkError) as error:
                 if source == PLAIN_PROBE:
                     raise PlatformError(
                         "annealvi: the C compiler cannot build a program of one line "
                         f"({error}). Install a C compiler, for example by `apt install gcc` or "
                         "`xcode-select --install`, or name yours in the variable CC, and build "
-                        "again. Without a compiler, `pip install` needs a wheel for this system."
+                        "again. Windows needs clang-cl of LLVM and Microsoft's build tools. "
+                        "Without a compiler, `pip install` needs a wheel for this system."
                     ) from None
                 # a compiler that cannot run must not look like a compiler without a feature
-                self.compiles(PLAIN_PROBE, link=link)
+                self.compiles(PLAIN_PROBE, link=None if link is None else ())
                 return False
         return True
 
@@ -166,20 +194,16 @@ class BuildKernels(build_ext):
         if SERIAL:
             self.warn("annealvi: ANNEALVI_NO_OPENMP is set; building for one thread")
             return []
-        if not self.compiles(OPENMP_PROBE, ["-fopenmp"], link=True):
+        if not self.compiles(OPENMP_PROBE, OPENMP, link=OPENMP_LINK):
             self.warn(
                 "annealvi: no OpenMP (GCC 9's or later); building for one thread, n_jobs idle"
             )
             return []
         print("annealvi: building with OpenMP")
-        return ["-fopenmp"]
+        return OPENMP
 
     def x86_builds(self) -> dict[str, list[str]]:
         """Return the flags of the kernels for newer x86-64 processors, and say what is left out."""
-        if WINDOWS:
-            # there __builtin_cpu_supports needs a library that is not linked by default
-            self.warn("annealvi: no kernels for AVX2 and AVX-512 on Windows; fits are slower")
-            return {}
         if not self.compiles(X86_PROBE):
             return {}  # another processor, whose baseline is fast
         lacking = [
@@ -197,6 +221,11 @@ class BuildKernels(build_ext):
         if WINDOWS:
             self.compiler.initialize()
             self.compiler.cc = "clang-cl"
+            if not self.compiles(FMA_PROBE, link=[], run=True):
+                raise PlatformError(
+                    "annealvi: fma of this C library does not round once, so results would differ "
+                    "from other machines. Install clang-cl and Microsoft's C library."
+                )
         openmp = self.openmp_flags()
         builds = {"baseline": OPTIMISED}
         macros = [*MACROS]
@@ -209,7 +238,7 @@ class BuildKernels(build_ext):
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
             extension.extra_compile_args += FLAGS + PLAIN + openmp
-            extension.extra_link_args += openmp + SANITIZERS
+            extension.extra_link_args += (OPENMP_LINK if openmp else []) + SANITIZERS
             extension.define_macros += macros
         self.builds = builds
         self.macros = macros

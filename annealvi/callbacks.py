@@ -28,6 +28,10 @@ from annealvi.progress import PAUSE, Progress
 
 #: The share of time that evaluations of the bound of a progress bar may take.
 SHARE = 0.02
+#: The signals that stop a process; only Windows has SIGBREAK, for Ctrl-Break.
+STOPPING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)
+]
 
 
 class Checkpoint:
@@ -129,7 +133,7 @@ class _Signals:
         """Handle the signals from now on.  Only the main thread may set signal handlers."""
         if self._before or threading.current_thread() is not threading.main_thread():
             return
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOPPING:
             handler = signal.getsignal(number)
             if handler not in (None, signal.SIG_IGN):  # None: not set by Python
                 self._before[number] = handler

@@ -80,10 +80,12 @@ def lacking(
     `processor` are the abilities of this machine's processor, as Linux names them, and `sets` the
     instruction sets that the wheel can use here.
     """
-    if system != "Linux":
-        return []  # wheels for macOS and Windows have one thread and the baseline
-    missing = [] if openmp else ["OpenMP"]
-    if machine == "x86_64":
+    missing = []
+    if system == "Linux":  # other wheels have one thread, see docs/maintainers/release.md
+        missing += [] if openmp else ["OpenMP"]
+    else:
+        processor = INSTRUCTION_SETS["avx2"]  # what the machines of the workflow have at least
+    if machine in ("x86_64", "AMD64"):
         needed = [name for name, abilities in INSTRUCTION_SETS.items() if abilities <= processor]
         missing += [name for name in needed if name not in sets]
     return missing

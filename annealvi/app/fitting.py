@@ -61,9 +61,9 @@ def end_with_server() -> None:
     A second signal ends it at once.
     """
     os.read(sys.stdin.fileno(), 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
     time.sleep(PATIENCE)
-    os.kill(os.getpid(), signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> Any:

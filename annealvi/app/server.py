@@ -88,13 +88,14 @@ def make_app(study: Study, token: str) -> Any:
                 f"The name of the file must end in {', '.join(ENDINGS)}. Got {name!r}."
             )
         size = int(request.headers.get("content-length", 0))
-        with tempfile.NamedTemporaryFile(dir=study.folder, suffix=ending) as file:
-            async for block in request.stream():
-                file.write(block)
-                if max(size, file.tell()) > LARGEST:
-                    raise ValueError(f"{name!r} is larger than {LARGEST >> 20} MB.")
-            file.flush()
-            await run_in_threadpool(study.take, Path(file.name), name)
+        with tempfile.TemporaryDirectory(dir=study.folder) as folder:
+            path = Path(folder, f"upload{ending}")
+            with path.open("wb") as file:
+                async for block in request.stream():
+                    file.write(block)
+                    if max(size, file.tell()) > LARGEST:
+                        raise ValueError(f"{name!r} is larger than {LARGEST >> 20} MB.")
+            await run_in_threadpool(study.take, path, name)
         return JSONResponse({})
 
     async def call(request: Any) -> Any:

@@ -177,10 +177,11 @@ class Study:
     def _wait(self) -> None:
         """Wait for the end of the fit, and show its topics or its error."""
         status = self.process.wait()
+        is_cancelled = self.process.stdin.closed  # then Windows has a positive status too
         self.process.stdin.close()
         with self.lock:
             # in this order, because `state` reads both without the lock
-            if status > 0:
+            if status > 0 and not is_cancelled:
                 self.problem = self._last_line()
             self.process = None
             self._show_topics()

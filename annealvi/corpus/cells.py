@@ -4,6 +4,7 @@ objects, .h5ad files, Matrix Market files and folders in the format of the compa
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from gzip import GzipFile
@@ -347,10 +348,14 @@ def _blocks(X: Any, n_entries: int) -> Iterator[csr_matrix]:
 
 
 def _mapped(blocks: Iterator[csr_matrix]) -> csr_matrix:
-    """Write a matrix to deleted files, which remain on the disk as long as the matrix is used."""
+    """Write a matrix to deleted files, which remain on the disk as long as the matrix is used.
+
+    Windows deletes no file that is mapped, so there the matrix is read into memory.
+    """
     with TemporaryDirectory(prefix="annealvi-", ignore_cleanup_errors=True) as folder:
-        write_corpus(Path(folder) / "cells", blocks)
-        return open_folder(Path(folder) / "cells")
+        path = Path(folder) / "cells"
+        write_corpus(path, blocks)
+        return open_folder(path).copy() if sys.platform == "win32" else open_folder(path)
 
 
 # ----------------------------------------------------------------------- Matrix Market

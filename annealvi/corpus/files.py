@@ -175,12 +175,13 @@ def read_uci(path: str | PathLike, vocabulary: str | PathLike | None = None) -> 
 
     Examples
     --------
-    >>> from tempfile import NamedTemporaryFile
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> from annealvi.corpus import read_uci
-    >>> with NamedTemporaryFile(suffix=".txt", mode="w+") as file:
-    ...     _ = file.write("2\\n3\\n3\\n1 1 4\\n1 3 1\\n2 2 5\\n")
-    ...     file.flush()
-    ...     read_uci(file.name).data.toarray()
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "docword.txt"
+    ...     _ = path.write_text("2\\n3\\n3\\n1 1 4\\n1 3 1\\n2 2 5\\n")
+    ...     read_uci(path).data.toarray()
     array([[4., 0., 1.],
            [0., 5., 0.]])
     """
@@ -261,12 +262,13 @@ def read_lda_c(path: str | PathLike, vocabulary: str | PathLike | None = None) -
 
     Examples
     --------
-    >>> from tempfile import NamedTemporaryFile
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> from annealvi.corpus import read_lda_c
-    >>> with NamedTemporaryFile(suffix=".dat", mode="w+") as file:
-    ...     _ = file.write("2 0:4 2:1\\n1 1:5\\n")
-    ...     file.flush()
-    ...     read_lda_c(file.name).data.toarray()
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "ap.dat"
+    ...     _ = path.write_text("2 0:4 2:1\\n1 1:5\\n")
+    ...     read_lda_c(path).data.toarray()
     array([[4., 0., 1.],
            [0., 5., 0.]])
     """

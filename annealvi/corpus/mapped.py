@@ -196,6 +196,7 @@ def _widen(path: Path, length: int) -> None:
     with closing(_Appended(path.with_suffix(".wide"), np.dtype(np.int64))) as wide:
         for first_entry in range(0, length, CHUNK):
             wide.append(narrow[first_entry : first_entry + CHUNK])
+    del narrow  # Windows does not replace a file that is mapped
     path.with_suffix(".wide").replace(path)
 
 

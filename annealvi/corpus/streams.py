@@ -56,12 +56,13 @@ def stream_uci(path: str | PathLike, *, block_size: int = BLOCK) -> Blocks:
 
     Examples
     --------
-    >>> from tempfile import NamedTemporaryFile
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> from annealvi.corpus import stream_uci
-    >>> with NamedTemporaryFile(suffix=".txt", mode="w+") as file:
-    ...     _ = file.write("2\\n3\\n3\\n1 1 4\\n1 3 1\\n2 2 5\\n")
-    ...     file.flush()
-    ...     [block.toarray().tolist() for block in stream_uci(file.name, block_size=1)]
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "docword.txt"
+    ...     _ = path.write_text("2\\n3\\n3\\n1 1 4\\n1 3 1\\n2 2 5\\n")
+    ...     [block.toarray().tolist() for block in stream_uci(path, block_size=1)]
     [[[4.0, 0.0, 1.0]], [[0.0, 5.0, 0.0]]]
     """
     with opened(path, "UCI bag of words") as stream:

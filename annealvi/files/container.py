@@ -15,6 +15,7 @@ import math
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike, fsdecode, fspath
@@ -69,9 +70,9 @@ def write(path: str | PathLike, kind: str, tree: Mapping[str, Any]) -> None:
 def read(path: str | PathLike, kind: str) -> dict[str, Any]:
     """Read the ``version`` of annealvi that wrote a file, and the ``tree`` in the file.
 
-    Arrays are read-only views of the file, which is mapped into memory.  The file must not be
-    changed in place while these arrays are used.  ValueError is raised if the file is damaged, or
-    if its kind or its format version is wrong.
+    Arrays are read-only views of the file, which is mapped into memory, except on Windows.  The
+    file must not be changed in place while these arrays are used.  ValueError is raised if the file
+    is damaged, or if its kind or its format version is wrong.
     """
     name = fsdecode(path)
     with open(path, "rb"):
@@ -141,6 +142,15 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def view_of(path: str | PathLike) -> NDArray[np.uint8]:
+    """Map a file into memory, or read it on Windows, which replaces no file that is mapped."""
+    if sys.platform != "win32":
+        return np.memmap(path, np.uint8, mode="r")
+    data = np.fromfile(path, np.uint8)
+    data.flags.writeable = False
+    return data
 
 
 def flush(path: Path) -> None:
@@ -243,14 +253,14 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
 
 
 def _open(path: str | PathLike) -> tuple[str, str, dict[str, NDArray]]:
-    """Return the description, the checksum and the arrays, which are mapped into memory."""
+    """Return the description, the checksum and the arrays, which are views of the file."""
     # this checks the layout of the whole file
     with safe_open(fsdecode(path), framework="numpy") as file:
         metadata = file.metadata() or {}
         array_names = list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:
         raise ValueError("it was not written by annealvi.")
-    data = np.memmap(path, np.uint8, mode="r")
+    data = view_of(path)
     # the layout of safetensors: the length of the header, the header, the arrays
     length = int(data[:8].view("<u8")[0])
     entries = json.loads(data[8 : 8 + length].tobytes())

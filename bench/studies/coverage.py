@@ -6,8 +6,7 @@ Each corpus has 1,500 documents (--documents) of about L words, 10 topics (--top
 in its vocabulary.  The mean shares of topics depend on two groups, on a trend, and on their
 interaction: for each corpus they are drawn at random for both groups at both ends of the trend.
 Each document's shares are drawn around the mean from a Dirichlet distribution of concentration 1.
-Each corpus is
-fitted with the default settings.  These intervals are compared on the same corpora:
+Each corpus is fitted with the default settings.  These intervals are compared on the same corpora:
 
 - those of one fit, from the composition of documents alone;
 - those of the same fit with ten refits;

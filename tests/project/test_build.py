@@ -100,6 +100,9 @@ LACKING = [
     ("Linux", "aarch64", set(), True, ["baseline"], []),
     ("Linux", "aarch64", set(), False, ["baseline"], ["OpenMP"]),
     ("Darwin", "arm64", set(), False, ["baseline"], []),
+    ("Darwin", "x86_64", set(), False, ["avx2", "baseline"], []),
+    ("Windows", "AMD64", set(), False, ["avx2", "baseline"], []),
+    ("Windows", "AMD64", set(), False, ["baseline"], ["avx2"]),
 ]
 
 

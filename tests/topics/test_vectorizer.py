@@ -131,7 +131,9 @@ def test_stop_words_that_are_none(words):
 
 def test_at_most_ten_thousand_words_are_remembered(monkeypatch):
     monkeypatch.setattr(module, "REMEMBERED", 3)
-    _, _, vocabulary = count_words(TopicVectorizer(min_df=60, max_df=1.0), [*make_texts(), "sea", "sea"] * 2)
+    _, _, vocabulary = count_words(
+        TopicVectorizer(min_df=60, max_df=1.0), [*make_texts(), "sea", "sea"] * 2
+    )
     assert len(vocabulary.dropped["min_df"]) == 3 < vocabulary.n_dropped["min_df"]
 
 
