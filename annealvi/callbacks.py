@@ -282,7 +282,7 @@ class ProgressBar:
         if run.n_runs > 1:
             text = f"run {run.number + 1} of {run.n_runs}, {text}"
         if self._line is not None:
-            self._line.note = f", {text}"
+            self._line.note = text
 
     def __getstate__(self) -> dict[str, Any]:
         return {"desc": self.desc, "file": self.file, "delay": self.delay}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any, Self, TypeVar
 
 Item = TypeVar("Item")
@@ -18,14 +17,19 @@ PAUSE = 0.5
 QUICK = 2.0
 #: The time left is shown when this share of the steps is done.
 LEAST_SHARE = 0.05
+#: Formats of tqdm: of an unknown number of steps, and with and without the time left.
+UNKNOWN = "{desc} [{elapsed}]"
+UNTIMED = "{desc}: {percentage:3.0f}%|{bar:10}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+TIMED = UNTIMED.replace("{elapsed}", "{elapsed}<{remaining}")
 
 
 class Progress:
     """A line that says what is being done, how far it is and how long it has taken.
 
-    A terminal or a notebook shows one line, which changes twice a second.  Other files get a new
-    line each 1 to 4 seconds.  The time left is computed from the time that has passed, and is shown
-    when a twentieth of the steps is done.
+    The line is tqdm's.  A thread draws it, because a single step can take minutes.  A terminal or a
+    notebook shows one line, which changes twice a second.  Other files get a new line each 1 to 4
+    seconds.  The time left is computed from the time that has passed, and is shown when a twentieth
+    of the steps is done.
 
     Parameters
     ----------
@@ -66,13 +70,22 @@ class Progress:
         self._timed = timed
         # a new line can replace the last one
         self._is_live = "ipykernel" in sys.modules or bool(getattr(self._file, "isatty", bool)())
-        self._begin = time.monotonic()
-        self._width = 0  # of the last line
+        self._bar: Any = None
+        self._is_drawn = not delay
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
         if self._shown:
+            from tqdm.std import tqdm  # here, because it is not always needed
+
+            self._bar = tqdm(
+                desc=self._what,
+                total=self.total or None,
+                file=self._file if self._is_live else io.StringIO(),
+                delay=self._delay,
+                bar_format=UNKNOWN,
+            )
             self._thread.start()
         return self
 
@@ -80,8 +93,9 @@ class Progress:
         self._ended.set()
         if self._shown:
             self._thread.join()
-            if self._width or not self._delay:
-                self._write("\n")
+            if self._is_drawn:
+                self._draw()
+            self._bar.close()
 
     def each(self, items: Sequence[Item]) -> Iterator[Item]:
         """Yield items, which are the steps."""
@@ -90,34 +104,29 @@ class Progress:
             yield item
             self.n_done += 1
 
-    def __str__(self) -> str:
-        seconds = time.monotonic() - self._begin
-        passed = timedelta(seconds=int(seconds))
-        if not self.total:
-            return f"{self._what} [{passed}]"
-        share = min(self.n_done / self.total, 1.0)
-        left = "?"
-        n_new = self.n_done - self.n_before
-        if self._timed and n_new >= LEAST_SHARE * (self.total - self.n_before) and n_new:
-            left = str(timedelta(seconds=int(seconds / n_new * (self.total - self.n_done))))
-        return (
-            f"{self._what}: {share:4.0%}|{'#' * round(10 * share):<10}| "
-            f"{self.n_done}/{self.total} [{passed}<{left}{self.note}]"
-        )
-
     def _watch(self) -> None:
-        """Write the line again and again."""
+        """Draw the line again and again."""
         pause = self._delay or PAUSE
         while not self._ended.wait(pause):
-            self._write("" if self._is_live else "\n")
-            seconds = time.monotonic() - self._begin
+            self._is_drawn = True
+            self._draw()
+            seconds = self._bar.format_dict["elapsed"]
             pause = PAUSE if self._is_live else min(max(seconds / 10, 1.0), 4.0)
 
-    def _write(self, end: str) -> None:
-        """Write the line, over the last one if that is possible."""
-        line = str(self)
-        start = "\r" if self._is_live else ""
+    def _draw(self) -> None:
+        """Draw the line as it is now."""
+        bar = self._bar
+        bar.total = self.total or None
+        bar.n = min(self.n_done, self.total) if self.total else self.n_done
+        bar.initial = self.n_before
+        bar.set_postfix_str(self.note, refresh=False)
+        if self.total:
+            share = (self.n_done - self.n_before) / max(self.total - self.n_before, 1)
+            bar.bar_format = TIMED if self._timed and share >= LEAST_SHARE else UNTIMED
         with suppress(OSError, ValueError):  # the file is closed
-            self._file.write(f"{start}{line:<{self._width}}{end}")
-            self._file.flush()
-        self._width = len(line)
+            if self._is_live:
+                bar.refresh()
+                bar.last_print_t = bar.start_t + bar.delay  # so that `close` keeps the line
+            else:
+                self._file.write(f"{bar}\n")
+                self._file.flush()
