@@ -204,7 +204,8 @@ def _proportions(row: list[str], n_topics: int) -> list[float]:
     is_sum_one = np.isclose(sum(proportions), 1, atol=1e-3)
     if len(proportions) != n_topics or not is_sum_one or min(proportions) < 0:
         raise ValueError(
-            f"{n_topics} proportions >= 0 that sum to 1, or pairs of a topic's number and its proportion"
+            f"{n_topics} proportions >= 0 that sum to 1, or pairs of a topic's number and its "
+            "proportion"
         )
     return proportions
 

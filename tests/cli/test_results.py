@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 import annealvi
 from annealvi.metrics import topic_checksum
 from annealvi.topics import TopicVectorizer
-
 from tests.marks import cases
+
 from .conftest import TOPICS
 
 
