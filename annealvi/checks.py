@@ -49,6 +49,18 @@ class Interval(_param_validation.Interval):
         return super().__contains__(value if is_integer else number) and math.isfinite(number)
 
 
+def calm() -> Any:
+    """Return a context in which NumPy raises no errors, whatever its user has set.
+
+    Numbers that become 0 in a smaller dtype are ignored, as NumPy does.  Infinite numbers are
+    warned of, unless the user ignores them.
+    """
+    settings: dict[str, Any] = {
+        kind: "warn" if way == "raise" else way for kind, way in np.geterr().items()
+    }
+    return np.errstate(**(settings | {"under": "ignore"}))
+
+
 def checked(function: Function) -> Function:
     """Wrap a public method or function so that its BadParameter errors contain its name.
 
@@ -61,8 +73,7 @@ def checked(function: Function) -> Function:
     def call(*args: Any, **options: Any) -> Any:
         """Call the function; add its name to errors about parameters."""
         try:
-            # numbers that become 0 in a smaller dtype are no error, whatever the user has set
-            with np.errstate(under="ignore"):
+            with calm():
                 return function(*args, **options)
         except BadParameter as error:
             if error.owner is None:  # no inner function has named itself
@@ -99,7 +110,7 @@ def validated(**constraints: Any) -> Callable[[Function], Function]:
 def naming(owner: str) -> Iterator[None]:
     """Add the name of the parameter's owner to errors about bad parameters."""
     try:
-        with np.errstate(under="ignore"):  # as in `checked`
+        with calm():
             yield
     except BadParameter as error:
         error.owner = error.owner or owner

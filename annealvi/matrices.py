@@ -60,10 +60,19 @@ def check_matrix(
         X = sound_csr(X, name)
     elif hasattr(X, "dtypes") and 0 in getattr(X, "shape", ()):
         X = np.asarray(X)  # scikit-learn before 1.7 fails on a DataFrame without columns
-    if estimator is None:
-        X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
-    else:
-        X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=dtype, order=order)
+    # what a conversion makes infinite is an error of scikit-learn, not one of NumPy
+    with np.errstate(over="ignore", invalid="ignore"):
+        if estimator is None:
+            X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
+        else:
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=dtype,
+                order=order,
+            )
     if not X.dtype.isnative:  # scikit-learn converts all but the columns of a DataFrame
         X = X.astype(X.dtype.newbyteorder("="))
     if issparse(X) and not _in_order(X):

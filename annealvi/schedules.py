@@ -44,7 +44,8 @@ class Linear:
 
     def __call__(self, done: float) -> float:
         """Return the value when the fraction `done` of the fit is done."""
-        return self.first + (self.last - self.first) * done
+        first = float(self.first)  # a number of NumPy may be of a smaller dtype
+        return first + (float(self.last) - first) * done
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Exponential:
 
     def __call__(self, done: float) -> float:
         """Return the value when the fraction `done` of the fit is done."""
-        return self.first * self.decay**done
+        return float(self.first) * float(self.decay) ** done
 
 
 @dataclass(frozen=True)

@@ -244,10 +244,20 @@ def _read_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
     """Return counts, features, cells and columns of a .h5ad file, or of a file of Cell Ranger."""
     h5py = import_optional("h5py", f"Reading a {path.suffix} file")
     with naming(path, "AnnData"), h5py.File(path) as file:
-        for group in file.values():
-            # as in files of Cell Ranger, whose group is called "matrix" or by the genome
-            if isinstance(group, h5py.Group) and {"barcodes", "indptr"} <= group.keys():
-                return _read_cell_ranger(group, layer)
+        # as in files of Cell Ranger, whose groups are called "matrix" or by the genome
+        genomes = [
+            name
+            for name, group in file.items()
+            if isinstance(group, h5py.Group) and {"barcodes", "indptr"} <= group.keys()
+        ]
+        if len(genomes) > 1:
+            warn_user(
+                f"{fspath(path)!r} has counts of several genomes: {', '.join(genomes)}. Only "
+                f"{genomes[0]} is read. To fit another genome, pass an AnnData with its counts, "
+                f"such as scanpy.read_10x_h5(path, genome={genomes[1]!r})."
+            )
+        if genomes:
+            return _read_cell_ranger(file[genomes[0]], layer)
         if "obs" not in file:
             raise ValueError("it is no AnnData, and was not written by Cell Ranger.")
         io = import_optional("anndata.io", "Reading a .h5ad file", "h5py")
@@ -412,6 +422,7 @@ def _read_mtx(path: Path) -> tuple[Any, ...]:
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
         X = csr_matrix(X.T)
-    if rows and all(len(row) > 2 for row in rows):  # identifier, name and kind of each feature
-        X, features = _of_one_kind(X, features, [row[2] for row in rows])
+    if rows and any(len(row) > 2 for row in rows):  # identifier, name and kind of each feature
+        kinds = [row[2] if len(row) > 2 else "unknown" for row in rows]
+        X, features = _of_one_kind(X, features, kinds)
     return X, features, documents, {}

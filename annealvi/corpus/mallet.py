@@ -64,7 +64,11 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
             if line.strip():
                 # document, number and text of the word, topic; the source may contain spaces
                 cells = [line.split(b" ", 1)[0], *line.strip().rsplit(b" ", 3)[1:]]
-                if len(line.split()) < 6 or not b"".join([*cells[:2], cells[3]]).isdigit():
+                if (
+                    len(cells) < 4
+                    or len(line.split()) < 6
+                    or not b"".join([*cells[:2], cells[3]]).isdigit()
+                ):
                     raise ValueError(
                         f"line {number} must have six parts, of which all but the source and the "
                         f"type are numbers. Got {line.decode(errors='replace')!r}."
@@ -118,7 +122,7 @@ def read_mallet_weights(path: str | PathLike) -> Bunch:
     """
     with opened(path, "topic-word weights of MALLET") as stream:
         # topic, word and weight
-        rows = _parsed(_rows(stream), lambda row: (int(row[0]), row[1], float(row[2])))
+        rows = _parsed(_rows(stream), _weight)
         n_topics = rows[-1][0] + 1 if rows else 1
         words = [row[1] for row in rows[: len(rows) // n_topics]]  # of topic 0
         pairs = ((topic, word) for topic in range(n_topics) for word in dict.fromkeys(words))
@@ -153,10 +157,19 @@ def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
         If the file does not have MALLET's format for topic proportions.
     """
     with opened(path, "document topics of MALLET") as stream:
-        # without the header of older versions
-        rows = {number: row for number, row in _rows(stream).items() if row[0][:1] != "#"}
+        # without the header of older versions, and without the empty cell after a last tab
+        rows = {
+            number: row if row[-1] else row[:-1]
+            for number, row in _rows(stream).items()
+            if row[0][:1] != "#"
+        }
         if not any(row[2:] for row in rows.values()):
-            raise ValueError("the file contains no documents.")
+            raise ValueError(
+                "no line has a document's number, its name and its topics, separated by tabs."
+            )
+        for number, row in rows.items():
+            if len(row) < 2:
+                raise ValueError(f"line {number} lacks the name of its document.")
         # the rows in which every second cell is the number of a topic
         n_in_pairs = sum(all(cell.isdigit() for cell in row[2::2]) for row in rows.values())
         if 2 * n_in_pairs > len(rows):
@@ -174,12 +187,28 @@ def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
     return Bunch(doc_topic=values, names=[row[1] for row in rows.values()])
 
 
+def _weight(row: list[str]) -> tuple[int, str, float]:
+    """Parse the weight of a word in a topic."""
+    topic, word, weight = row
+    return int(topic), word, float(weight)
+
+
+def _key(row: list[str]) -> tuple[int, float, list[str]]:
+    """Parse a topic's number, prior and words; a topic without words has an empty cell."""
+    topic, prior, words = row
+    if not 0 < float(prior) < np.inf:
+        raise ValueError(f"the prior must be positive and finite. Got {prior}")
+    return int(topic), float(prior), words.split()
+
+
 def _proportions(row: list[str], n_topics: int) -> list[float]:
     """Parse the proportions of a document, which follow its number and its name."""
     proportions = [float(cell) for cell in row[2:]]
-    if len(proportions) != n_topics or not np.isclose(sum(proportions), 1, atol=1e-3):
+    is_sum_one = np.isclose(sum(proportions), 1, atol=1e-3)
+    if len(proportions) != n_topics or not is_sum_one or min(proportions) < 0:
         raise ValueError(
-            f"{n_topics} proportions that sum to 1, or pairs of a topic's number and its proportion"
+            f"{n_topics} proportions >= 0 that sum to 1, or pairs of a topic's number and its "
+            "proportion"
         )
     return proportions
 
@@ -188,10 +217,11 @@ def _pairs(row: list[str]) -> dict[int, float]:
     """Parse the pairs of a topic and its proportion, which follow a document's number and name."""
     topics = list(map(int, row[2::2]))
     shares = list(map(float, row[3::2]))
-    if len(topics) != len(shares) or len(set(topics)) < len(topics) or sum(shares) > 1.001:
+    is_proportions = sum(shares) <= 1.001 and min(shares, default=0) >= 0
+    if len(topics) != len(shares) or len(set(topics)) < len(topics) or not is_proportions:
         raise ValueError(
             "pairs of a topic and its proportion. All topics must differ, and the proportions must "
-            "sum to at most 1"
+            "be >= 0 and sum to at most 1"
         )
     return dict(zip(topics, shares, strict=True))
 
@@ -210,7 +240,7 @@ def _proportions_from_pairs(rows: dict[int, list[str]]) -> NDArray:
 def _rows(stream: IO[bytes]) -> dict[int, list[str]]:
     """Return the cells of each line that is not empty, by the number of the line."""
     lines = enumerate(stream.read().decode("utf-8-sig").split("\n"), start=1)
-    return {number: line.rstrip().split("\t") for number, line in lines if line.strip()}
+    return {number: line.rstrip(" \r").split("\t") for number, line in lines if line.strip()}
 
 
 def _parsed(rows: dict[int, list[str]], parse: Callable[[list[str]], Any]) -> list[Any]:
@@ -248,7 +278,7 @@ def read_mallet_topic_keys(path: str | PathLike) -> Bunch:
         If the file does not have MALLET's format for topic keys.
     """
     with opened(path, "topic keys of MALLET") as stream:
-        rows = _parsed(_rows(stream), lambda row: (int(row[0]), float(row[1]), row[2].split()))
+        rows = _parsed(_rows(stream), _key)
         if not rows or any(row[0] != number for number, row in enumerate(rows)):
             raise ValueError("its lines must begin with the topic numbers 0, 1, 2, etc.")
     _, prior, words = zip(*rows, strict=True)

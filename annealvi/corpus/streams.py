@@ -14,7 +14,7 @@ from os import PathLike
 from typing import IO, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
@@ -233,6 +233,8 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
     """
     if isinstance(documents, str | bytes):
         raise TypeError("'documents' must be an iterable of texts. Got a single text.")
+    if issparse(documents):
+        raise TypeError("'documents' must be an iterable of texts. Got a sparse matrix.")
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
     for number, chunk in enumerate(_chunks(documents, block_size, "documents")):

@@ -195,7 +195,8 @@ class Monitor:
             name: np.array([record.get(name, np.nan) for record in self._records], dtype=float)
             for name in names
         }
-        history["step"] = history["step"].astype(int)
+        with np.errstate(invalid="ignore"):  # NaN in a file that was changed
+            history["step"] = history["step"].astype(int)
         return history
 
     def state_dict(self) -> dict[str, Any]:

@@ -150,7 +150,8 @@ def plot_learning_curves(
     ax.set_xlabel({"pass": "passes over the data", "seconds": "seconds"}.get(over, over))
     names = {"held_out_log_likelihood": "held-out log-likelihood", "elbo": "ELBO at T = 1"}
     ax.set_ylabel(names.get(value, value))
-    ax.legend()
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend()
     return ax
 
 
@@ -221,6 +222,7 @@ def plot_components(
     size = (1, height / width + (0.3 if titles is not None else 0))  # a title needs 0.3 inches
     axes = several_axes(axes, len(images), "component", n_columns, size)
     for number, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
+        image = np.clip(image, -limit, limit)  # otherwise matplotlib's division may overflow
         ax.imshow(image.reshape(height, width), cmap=cmap, vmin=-limit, vmax=limit)
         ax.set_xticks([])
         ax.set_yticks([])

@@ -63,6 +63,7 @@ class Adam:
         self._averages: tuple[Floats, Floats] | None = None
         self._remaining = [1.0, 1.0]  # decay^t of each average, its weight that is still at zero
 
+    @checked
     def __call__(self, gradient: Floats) -> Floats:
         """Return the step for this gradient, an array of the same shape."""
         if self._averages is None:

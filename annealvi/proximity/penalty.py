@@ -224,7 +224,7 @@ def inverse_huber(u: ArrayLike) -> Floats:
     u : array-like
     """
     size = np.abs(as_numbers(u, "u"))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return np.where(size < 1.0, size, 0.5 * size**2 + 0.5)
 
 
@@ -241,7 +241,7 @@ def inverse_huber_derivative(u: ArrayLike) -> Floats:
 
 def square(u: ArrayLike) -> Floats:
     """Compute d(u) = u^2."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return np.square(as_numbers(u, "u"))
 
 

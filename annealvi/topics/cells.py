@@ -96,6 +96,8 @@ def to_anndata(
             obs=pandas.DataFrame(index=list(map(str, index))),
             var=pandas.DataFrame(index=list(map(str, topics.words))),
         )
+    if not hasattr(adata, "n_obs"):
+        raise BadParameter("adata", "an AnnData or None", type(adata))
     if adata.n_obs != n_cells:
         raise BadParameter(
             "adata",

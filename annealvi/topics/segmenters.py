@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from annealvi._optional import import_optional
+from annealvi.exceptions import BadParameter
 
 #: A sentence, or as many characters of a longer one as the packages can split at a time.
 SENTENCES = re.compile(r"[^。！？!?\n]{1,5000}[。！？!?\n]*")
@@ -20,6 +21,8 @@ _CONTENT = frozenset({"名詞", "動詞", "形容詞", "形状詞", "副詞"})
 
 def segmenter(language: str) -> Callable[[str], list[str]]:
     """Return a function that splits a text into its words of at least two characters."""
+    if not isinstance(language, str) or language not in LANGUAGES_WITHOUT_SPACES:
+        raise BadParameter("language", f"one of {sorted(LANGUAGES_WITHOUT_SPACES)}", language)
     return partial(_words, split=LANGUAGES_WITHOUT_SPACES[language]())
 
 

@@ -426,6 +426,8 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
             name,
             f"a table with the columns {', '.join(('question', *needed))}",
             f"a table without {', '.join(sorted(missing))}",
+            "The columns of a file must be separated by commas, semicolons or tabs; save it as "
+            "'CSV UTF-8'.",
         )
     repeated = table["question"][table["question"].duplicated()]
     if len(repeated):
@@ -438,6 +440,8 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
 def _read_table(path: str | PathLike, needed: Sequence[str], pandas: Any) -> Any:
     """Read a table as programs for tables save it, with any of their separators and encodings."""
     content = Path(path).read_bytes()
+    if not content.strip():
+        raise ValueError(f"{fspath(path)!r} is empty.")
     if content.startswith(WORKBOOK):
         import_optional("openpyxl", "Reading a workbook")  # pandas uses it
         return pandas.read_excel(path)
@@ -453,6 +457,8 @@ def _read_table(path: str | PathLike, needed: Sequence[str], pandas: Any) -> Any
                     f"{fspath(path)!r} is not in the encoding UTF-8. It is read as cp1252, so "
                     "check the labels, or save it in UTF-8."
                 )
+    if "\0" in text:  # of other encodings of Unicode
+        raise ValueError(f"{fspath(path)!r} is not in the encoding UTF-8. Save it as 'CSV UTF-8'.")
     text = re.sub(r"\Asep=.\r?\n", "", text)  # for Excel, which does not show this line
     # the separator with which the header has a column "question", otherwise a comma
     for separator in ("\t", ";", ","):

@@ -5,11 +5,15 @@ import io
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer
 
 import annealvi
 from annealvi.metrics import topic_checksum
+from annealvi.topics import TopicVectorizer
 from annealvi.topics.source import Source
 from annealvi.topics.trust import probability_of
+from tests.marks import cases
 
 from .conftest import TOPICS
 
@@ -130,3 +134,31 @@ def test_labels_that_are_set_are_shown_by_the_commands(call, refused, model, jso
     for wrong in ("3=x", "1", "one=x", "1=", "0=my topic"):
         assert "label" in refused("label-topics", model, wrong)
     assert model.read_bytes() == content
+
+
+def split(text):
+    return text.split()
+
+
+@cases(
+    "vectorizer",
+    TopicVectorizer(tokenizer=split, min_df=1),
+    TopicVectorizer(preprocessor=str.upper, min_df=1),
+    CountVectorizer(analyzer=split),
+)
+def test_a_model_with_the_users_own_function(call, refused, jsonl, rows, tmp_path, vectorizer):
+    """Files contain no functions, which only texts need: topics can be shown and labelled."""
+    texts = [row["text"] for row in rows]
+    model = annealvi.TopicModel(3, vectorizer=vectorizer, random_state=0).fit(texts)
+    path = tmp_path / "m"
+    annealvi.save(model, path)
+    word = model.top_words(1)[0][0]
+    assert word in call("show", path).out and word in call("show", path, "--topic", 0).out
+    assert f"my topic: {word}" in call("label-topics", path, "0=my topic").out
+    assert call("compare", path, path).out.endswith("same topics): 1.00\n")
+    loaded = annealvi.load(path, vectorizer=vectorizer)
+    assert loaded.topic_labels_ == {0: "my topic"}
+    assert_array_equal(loaded.transform(texts), model.transform(texts))
+    for command in ("label", "paper"):
+        error = refused(command, path, jsonl)
+        assert "Files do not contain functions" in error and "annealvi.load(path, vec" in error

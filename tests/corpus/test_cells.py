@@ -310,6 +310,21 @@ def test_genes_are_read_if_there_are_several_kinds_of_features(tmp_path):
         assert corpus.read_cells(anndata.AnnData(counts, var=var)).data.shape == (12, 9)
 
 
+def test_a_second_genome_and_features_of_unknown_kind_are_told(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    counts = cell_ranger(tmp_path / "x.h5", KINDS[:4], old=True)
+    with h5py.File(tmp_path / "x.h5", "a") as file:
+        file.copy("GRCh38", "mm10")
+    with pytest.warns(UserWarning, match=r"GRCh38, mm10. Only GRCh38 is read.*genome='mm10'"):
+        assert_array_equal(corpus.read_cells(tmp_path / "x.h5").data.toarray(), counts)
+    (tmp_path / "features.tsv").write_text(
+        "\n".join([*(f"ID{n}\tNAME{n}\tGene Expression" for n in range(3)), "ID3\tNAME3"])
+    )
+    mmwrite(tmp_path / "matrix.mtx", sparse.csr_matrix(counts.T))
+    with pytest.warns(UserWarning, match=r"Gene Expression \(3\), unknown \(1\). Only Gene"):
+        assert_array_equal(corpus.read_cells(tmp_path).data.toarray(), counts[:, :3])
+
+
 def test_a_file_that_is_no_anndata(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:

@@ -46,6 +46,8 @@ def test_weights_proportions_and_keys(tmp_path):
     keys = read_mallet_topic_keys(path)
     assert keys.words == [["star", "gène"], ["proof"]]
     assert keys.doc_topic_prior.tolist() == [0.5, 1.5]
+    path.write_text("0\t0.5\t\r\n1\t1.5\tproof \r\n", encoding="utf-8")
+    assert read_mallet_topic_keys(path).words == [[], ["proof"]]
     path.write_text(DENSE, encoding="utf-8")
     dense = read_mallet_doc_topics(path)
     assert dense.names == ["file:/a", "b"]
@@ -92,8 +94,14 @@ def test_one_topic_of_each_document_is_no_pair_of_shares(tmp_path):
     (read_mallet_weights, "", "the weights of all words"),
     (read_mallet_weights, WEIGHTS.replace("2.01", "-1"), "weights must be positive"),
     (read_mallet_weights, WEIGHTS + "2\tstar\t1\n", "weights of all words in topic 0"),
-    (read_mallet_doc_topics, "", "no documents"),
-    (read_mallet_doc_topics, DENSE.replace("0.75", "0.5"), "proportions that sum to 1"),
+    (read_mallet_doc_topics, "", "no line has a document's number"),
+    (read_mallet_doc_topics, PAIRS.replace("\t", " "), "separated by tabs"),
+    (read_mallet_doc_topics, DENSE + "7\n8\n9\n", "lacks the name of its document"),
+    (read_mallet_doc_topics, '"","V1"\n"1",0.5\n', "separated by tabs"),
+    (read_mallet_doc_topics, "0\ta\t1.5\t-0.5\n", "line 1, .* proportions >= 0"),
+    (read_mallet_doc_topics, "0\ta\t0\t1.5\t1\t-0.5\n", "line 1, .* must be >= 0"),
+    (read_mallet_state, STATE + "1\tb.txt\t1\t0\tstar\t1", "line 8 must have six parts"),
+    (read_mallet_doc_topics, DENSE.replace("0.75", "0.5"), "proportions >= 0 that sum to 1"),
     (read_mallet_doc_topics, PAIRS.replace("0.75", "0.8"), "sum to at most 1"),
     (read_mallet_doc_topics, PAIRS.replace("\t1\t0.75", "\t0\t0.75"), "All topics must differ"),
     (read_mallet_weights, WEIGHTS.replace("1\tgène", "1000000000000\tgène"), "the weights of"),
@@ -112,6 +120,9 @@ IN_PAIRS = "#doc name topic proportion\n0\ta\t0\t.7\t1\t.3\n1\tb\t0\t.71\t.3\n2\
 BROKEN = {
     IN_PAIRS: (read_mallet_doc_topics, "line 3, '1 b 0 .71 .3'"),
     "0\ta\t.7\t.3\n1\t.4\t.6\n2\tc\t.1\t.9\n": (read_mallet_doc_topics, "line 2, '1 .4 .6'"),
+    "0\tstar\t2\n0\tmoon\t1\t7\n": (read_mallet_weights, "line 2, '0 moon 1 7'"),
+    "0\t.1\tstar\n1\t.1\n": (read_mallet_topic_keys, "line 2, '1 .1'"),
+    "0\tnan\tstar\n": (read_mallet_topic_keys, "line 1, '0 nan star'"),
     "0\tstar\t2\n0\tmoon\n": (read_mallet_weights, "line 2, '0 moon'"),
     "0\t.1\tstar moon\n1 .1\tbread\n": (read_mallet_topic_keys, "line 2, '1 .1 bread'"),
 }

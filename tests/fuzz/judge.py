@@ -113,6 +113,9 @@ class Trial:
                 for value in (*args, *kwargs.values()):
                     forbid_writing(value)
                 warnings.filterwarnings("error", module=OF_LIBRARIES)
+                # the library warns of infinite numbers; scikit-learn of names that a user forgot
+                warnings.filterwarnings("always", category=RuntimeWarning, module="annealvi")
+                warnings.filterwarnings("ignore", message="X (has|does not have) .*feature names")
             try:
                 with np.errstate(all="raise") if self.strict else contextlib.nullcontext():
                     result = function(*args, **kwargs)

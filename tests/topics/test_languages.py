@@ -61,9 +61,10 @@ def test_english_is_known_without_a_package():
         model.fit(texts("english"))
 
 
-def test_names_of_languages_in_a_list_are_words():
-    with pytest.warns(UserWarning, match="excludes these words.* pass 'german,english'"):
-        TopicModel(2, stop_words=["german", "english"], random_state=0).fit(texts("english"))
+@pytest.mark.parametrize("names", [["german", "english"], ("German", "ENGLISH")])
+def test_names_of_languages_in_a_list_are_words(names):
+    with pytest.warns(UserWarning, match=f"excludes these words.* pass '{','.join(names)}'"):
+        TopicModel(2, stop_words=names, random_state=0).fit(texts("english"))
     assert languages_in("klingon") is None and languages_in("fr, EN") == ["french", "english"]
 
 

@@ -157,6 +157,18 @@ def test_sheets_that_other_programs_saved(summary, tmp_path, separator, encoding
     )
 
 
+@cases("separator, encoding", ("|", "utf-8"), (";", "utf-32"), (";", "utf-16-le"))
+def test_what_a_sheet_must_be_saved_as_is_told(summary, tmp_path, separator, encoding):
+    sheet = document_sample(summary, 1)
+    path = saved(sheet.questions.assign(answer=1), tmp_path / "coder.csv", separator, encoding)
+    advice = r"(?i)(semicolons or tabs;|UTF-8\.) save it as 'CSV UTF-8'"
+    with pytest.raises(ValueError, match=advice):
+        score_answers(sheet.key, path)
+    path.write_text("")
+    with pytest.raises(ValueError, match=r"coder.csv' is empty"):
+        score_answers(sheet.key, path)
+
+
 def test_a_key_in_another_encoding(summary, tmp_path):
     sheet = document_sample(summary, 1)
     key = sheet.key.assign(label="étoile")
