@@ -12,8 +12,16 @@ import pytest
 from scipy import sparse
 
 import annealvi
-from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
+from annealvi import (
+    TemperedFMM,
+    TemperedGaussianMixture,
+    TemperedLDA,
+    TemperedMultinomialMixture,
+)
 from annealvi.metrics import document_completion, split_tokens, topic_coherence
+from annealvi.proximity import Adam, inverse_huber
+from annealvi.schedules import Exponential
+from annealvi.topics import describe
 
 PACKAGE = Path(annealvi.__file__).parent
 
@@ -123,3 +131,36 @@ def test_no_file_imports_what_could_run_code_or_reach_the_network():
         path.relative_to(PACKAGE).as_posix(): names & unwanted for path, names in files.items()
     }
     assert {path: names for path, names in found.items() if names} == OF_THE_PAGE
+
+
+TINY_COUNTS = np.random.default_rng(0).poisson(0.4, (60, 30))
+TINY_POINTS = np.random.default_rng(0).normal(size=(60, 3)) * 1e-30
+RAISING = {
+    "topics": lambda: TemperedLDA(3, random_state=0).fit(TINY_COUNTS).transform(TINY_COUNTS),
+    "learned temperature": lambda: TemperedLDA(3, temperature="variational", random_state=0).fit(
+        TINY_COUNTS
+    ),
+    "scikit-learn's": lambda: TemperedLDA(3, preset="sklearn", random_state=0).fit(TINY_COUNTS),
+    "describe": lambda: (
+        describe(TemperedLDA(3, random_state=0).fit(TINY_COUNTS), TINY_COUNTS).trust
+    ),
+    "multinomial mixture": lambda: (
+        TemperedMultinomialMixture(3, random_state=0).fit(TINY_COUNTS).predict_proba(TINY_COUNTS)
+    ),
+    "Gaussian mixture": lambda: (
+        TemperedGaussianMixture(2, random_state=0).fit(TINY_POINTS).predict_proba(TINY_POINTS)
+    ),
+    "long double": lambda: TemperedFMM(2, max_iter=2, random_state=0).fit(
+        np.ones((5, 4), dtype=np.longdouble) / 3
+    ),
+    "distance": lambda: inverse_huber([1e-200, 3.0]),
+    "step": lambda: Adam(0.1)(np.array([1e-200, 1.0])),
+    "schedule": lambda: Exponential(1e30, np.float32(0.5))(0.5),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", RAISING)
+def test_numpy_that_raises_stops_nothing(name):
+    with np.errstate(all="raise"):
+        RAISING[name]()
