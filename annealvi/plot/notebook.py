@@ -81,7 +81,9 @@ def document_html(document: Any) -> str:
     """Return the text of a document, whose words have the colours of their topics."""
     order = np.argsort(-document.shares, kind="stable").tolist()
     colours = dict(zip(order, COLOURS, strict=False))
-    bar = legend = body = ""
+    bar = ""
+    legend = ""
+    body = ""
     for k, colour in colours.items():
         name = f"{k} {escape(document.labels[k])}"
         if document.shares[k] >= LEAST_SHARE:

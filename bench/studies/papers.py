@@ -460,9 +460,9 @@ def losses(seed: int, n: int = 1500) -> dict[str, Any]:
 
     def added(self, x, context, noise, temperature, beta, calibration, decoder_steps):
         """a times the annealed objectives plus 1 - a times the ELBO."""
-        weights = (x, context, noise, temperature, beta)
-        annealed, _ = drawn(self, *weights, 1.0, decoder_steps)
-        bound, elbo = drawn(self, *weights, 0.0, decoder_steps)
+        chain_bound = partial(drawn, self, x, context, noise, temperature, beta)
+        annealed, _ = chain_bound(1.0, decoder_steps)
+        bound, elbo = chain_bound(0.0, decoder_steps)
         return calibration * annealed + (1 - calibration) * bound, elbo
 
     scores = {}
