@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -60,10 +61,12 @@ def end_with_server() -> None:
 
     A second signal ends it at once.
     """
+    # on Windows, os.kill would end the process at once, without a last step
+    stop = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
     os.read(sys.stdin.fileno(), 1)
-    signal.raise_signal(signal.SIGTERM)
+    stop(signal.SIGTERM)
     time.sleep(PATIENCE)
-    signal.raise_signal(signal.SIGTERM)
+    stop(signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> Any:

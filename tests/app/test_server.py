@@ -419,7 +419,7 @@ def test_a_fit_that_was_cancelled_continues_with_the_same_result(tmp_path):
     study = Study(tmp_path / "study", read_columns)
     study.take(path, path.name)
     study.fit(**SETTINGS | dict(title="", time="", group="", n_topics=50))
-    while not re.search(r"[1-9]\d%", study.state()["line"]):
+    while not re.search(r"[1-9]\d%.* T ", study.state()["line"]):  # of the fit, not of the counting
         time.sleep(0.02)
     study.cancel()
     settled(study)
