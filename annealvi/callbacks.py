@@ -209,9 +209,14 @@ class ProgressBar:
                 "The 'file' parameter of ProgressBar must be None or have a method 'write'. "
                 f"Got {file!r} instead."
             )
+        if not isinstance(delay, Real) or not 0 <= delay < threading.TIMEOUT_MAX:
+            raise TypeError(
+                "The 'delay' parameter of ProgressBar must be a number of seconds, at least 0. "
+                f"Got {delay!r} instead."
+            )
         self.desc = desc
         self.file = file
-        self.delay = delay
+        self.delay = float(delay)
         self._outside_a_fit()
 
     def _outside_a_fit(self) -> None:

@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     figure, axes = plt.subplots(2, 1, figsize=(9, 9), layout="constrained")
     grown = change[change.low.notna()].topic
-    topics = [*grown[:2], *grown[-2:]]
+    topics = [*grown[:2], *grown[-2:]] or None  # None: the largest topics
     plot_topics_over_time(summary, papers.year, freq="3YE", topics=topics, ax=axes[0])
     plot_effects(effects, "year", topics=topics, ax=axes[1])
     save(figure, arguments.output)

@@ -752,7 +752,7 @@ def of_documents(
         inverse = np.linalg.pinv(design.matrix)
         of_refits = [(inverse @ shares[kept][:, numbers]).T for shares in refits.shares]
         errors.append(ErrorSource.between(np.array(of_refits), refits.compared[:, numbers]))
-        missing = [refits.missing(k) for k in numbers]
+        missing = [refits.missing[k] for k in numbers]
     return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, found_again, missing)
 
 

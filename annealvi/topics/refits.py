@@ -69,15 +69,16 @@ class Refits:
             f"{self.found_again.mean():.0%} of the topics again>"
         )
 
-    def missing(self, topic: int) -> str:
-        """Say why a topic has no interval, or return an empty text if it has one."""
-        if self.compared[:, topic].any():
-            return ""
-        n_found = int(self.found[:, topic].sum())
-        return (
-            f"{n_found} of {len(self.found)} refits found the topic; an interval needs "
-            f"{LEAST_REFITS}"
-        )
+    @property
+    def missing(self) -> list[str]:
+        """For each topic, why it has no interval; an empty text if it has one."""
+        n_refits = len(self.found)
+        return [
+            ""
+            if n_found >= LEAST_REFITS
+            else f"{n_found} of {n_refits} refits found the topic; an interval needs {LEAST_REFITS}"
+            for n_found in self.found.sum(axis=0).tolist()
+        ]
 
 
 @validated(

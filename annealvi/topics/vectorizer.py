@@ -108,7 +108,7 @@ def _items(texts: Any, name: str) -> Iterable:
         hint = "Put a single text in a list. If this is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
         hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
-    elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
+    elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T") and not issparse(texts):
         return texts  # an array of str: each row is a list of words
     elif issparse(texts) or getattr(texts, "ndim", 1) != 1:
         hint = "Pass word counts to TemperedLDA, or counts and words to TopicModel.fit_counts."

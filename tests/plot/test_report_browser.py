@@ -128,7 +128,7 @@ def test_html_in_a_text_a_title_a_label_and_a_word_is_shown_as_text(
     assert shown.count("<script>document.title = 'hacked'</script></script><!--") == 1
     assert "& <i>more</i>" in text(page, "#documents")
     assert page.value("document.title") == "Topics"
-    assert page.value("document.querySelectorAll('main b').length") == 10  # the page's own
+    assert page.value("document.querySelectorAll('main b').length") == 12  # the page's own
     assert page.value("document.querySelectorAll('main i, #documents script').length") == 0
     page.value("document.getElementById('time').scrollIntoView()")
     page.wait("document.querySelectorAll('#figure-time .legendtext').length === 3")
