@@ -233,8 +233,8 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
     """
     if isinstance(documents, str | bytes):
         raise TypeError("'documents' must be an iterable of texts. Got a single text.")
-    if issparse(documents):  # some formats have no rows to iterate over
-        documents = documents.tocsr()
+    if issparse(documents):
+        raise TypeError("'documents' must be an iterable of texts. Got a sparse matrix.")
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
     for number, chunk in enumerate(_chunks(documents, block_size, "documents")):

@@ -345,6 +345,10 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
         *(None, TopicVectorizer(), CountVectorizer(vocabulary=["star"]), 3),
         *(CountVectorizer(), HashingVectorizer(n_features=8)),
     ),
+    "stream_texts.documents": s.texts(),
+    "stream_texts.vectorizer": one_of(
+        CountVectorizer(vocabulary=["star"]), HashingVectorizer(n_features=8), TopicVectorizer()
+    ),
     "lda": st.builds(TemperedLDA, one_of(2), max_iter=one_of(1), temperature=one_of(1, "local")),
     "dtype": one_of("float32", "float64", np.float32),
     "name": one_of("a", "a", "a", "nothing", "", "..", "a/b", "a\0b"),
