@@ -86,6 +86,7 @@ class Progress:
                 delay=self._delay,
                 bar_format=UNKNOWN,
             )
+            self._bar.ncols = self._bar.ncols or None  # 0 if a terminal does not tell its width
             self._thread.start()
         return self
 
