@@ -86,7 +86,9 @@ class Progress:
                 delay=self._delay,
                 bar_format=UNKNOWN,
             )
-            self._bar.ncols = self._bar.ncols or None  # 0 if a terminal does not tell its width
+            if (self._bar.ncols or 1) < 1:  # if a terminal does not tell its size
+                self._bar.ncols = None
+                self._bar.nrows = None
             self._thread.start()
         return self
 
