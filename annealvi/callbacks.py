@@ -209,7 +209,8 @@ class ProgressBar:
                 "The 'file' parameter of ProgressBar must be None or have a method 'write'. "
                 f"Got {file!r} instead."
             )
-        if not isinstance(delay, Real) or not 0 <= delay < threading.TIMEOUT_MAX:
+        seconds: Any = delay  # of any type
+        if not isinstance(seconds, Real) or not 0 <= seconds < threading.TIMEOUT_MAX:
             raise TypeError(
                 "The 'delay' parameter of ProgressBar must be a number of seconds, at least 0. "
                 f"Got {delay!r} instead."
