@@ -19,7 +19,7 @@ from typing import Any
 from scipy.sparse import issparse
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi.checks import Interval, checked
+from annealvi.checks import Interval, as_float, checked
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor
 from annealvi.matrices import sound_csr
@@ -210,7 +210,7 @@ class ProgressBar:
                 f"Got {file!r} instead."
             )
         seconds: Any = delay  # of any type
-        if not isinstance(seconds, Real) or not 0 <= seconds < threading.TIMEOUT_MAX:
+        if not isinstance(seconds, Real) or not 0 <= as_float(seconds) < threading.TIMEOUT_MAX:
             raise TypeError(
                 "The 'delay' parameter of ProgressBar must be a number of seconds, at least 0. "
                 f"Got {delay!r} instead."
