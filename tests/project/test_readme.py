@@ -50,7 +50,7 @@ def expected():
     assert all(np.all((ours > theirs) | np.isnan(theirs)) for theirs in cells.values())
     assert min(behind, key=behind.get) == "tomotopy, averaged"
     points = chart.points()
-    other_corpora = chart.rows("trust.md", "### Other corpora")
+    other_corpora = chart.rows("trust.md", "## Other corpora")
     marks = other_corpora["all"]
     coverage = (RECORD / "effects.md").read_text("utf-8")
     covered = re.findall(r"\| refits \| ([\d.]+) \|", coverage)
