@@ -49,6 +49,7 @@ def fit(chosen: Namespace) -> None:
         warn_user(f"{few}. Use fewer topics.")
     with progress(chosen, "counting words"):
         X = counts_of(source, corpus, "the model")
+    sizes = None
     try:
         if chosen.model is not None:
             save(model, chosen.model)
@@ -62,6 +63,7 @@ def fit(chosen: Namespace) -> None:
                 )
                 second = _fit_model(estimator, corpus, chosen)
             summary = described(source, corpus, X, chosen, other=second)
+            sizes = summary.topic_shares
             with progress(chosen, "writing the report"):
                 summary.write_report(
                     chosen.report,
@@ -74,7 +76,8 @@ def fit(chosen: Namespace) -> None:
             say(chosen, f"wrote {chosen.report}")
     finally:  # the topics are printed even if a file cannot be written
         # with the shares of topics in the documents, which the report contains too
-        sizes = sizes_in(source.describe(source.read(X, "documents"), refits=None))
+        if sizes is None:
+            sizes = sizes_in(source.describe(source.read(X, "documents"), refits=None))
         topics = source.topics_of(sizes, source.topics.words)
         print_topics(topics, chosen.words, Together.of(source.components_, X))
 

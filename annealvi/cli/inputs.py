@@ -55,6 +55,11 @@ COUNTS = ("npz", "mtx", "h5ad", "10x", "uci", "lda-c")
 FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
 #: Endings of compressed files, which follow the ending of the format.
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
+#: What to do with a file that cannot be read.
+HINTS = {
+    "xlsx": "Save it as a new .xlsx or .csv file in Excel.",
+    "docx": "Save it as a new .docx or .txt file in Word.",
+}
 #: Characters that can separate the columns of a .csv file.
 SEPARATORS = ",;\t|"
 #: The separator for a single column, which does not occur in texts.
@@ -193,14 +198,12 @@ def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapp
     if kind == "lines":
         lines = read_text(path, encoding).removesuffix("\n").split("\n")
         return {"text": lines if any(map(str.strip, lines)) else []}  # no documents in a blank file
-    if kind == "xlsx":
-        with naming(path, "a .xlsx file", "Save it as a new .xlsx or .csv file in Excel."):
+    with naming(path, f"a .{kind} file", HINTS.get(kind, "")):
+        if kind == "xlsx":
             return read_xlsx(path)
-    if kind == "docx":
-        with naming(path, "a .docx file", "Save it as a new .docx or .txt file in Word."):
+        if kind == "docx":
             return {"text": read_docx(path)}
-    if kind == "zip":
-        with naming(path, "a .zip file"):
+        if kind == "zip":
             return read_zip(path, encoding)
     return _read_file_as_table(path, kind, encoding)
 

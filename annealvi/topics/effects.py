@@ -763,8 +763,4 @@ def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
     """
     if clusters is None:
         return None
-    numbers = cluster_numbers(in_order(clusters, index, "clusters"), n)[design.kept]
-    # a missing value has the number -1; the loop raises for the first
-    for document in design.kept[numbers < 0]:
-        raise BadParameter(f"clusters[{document}]", "the name or number of a cluster", None)
-    return numbers
+    return cluster_numbers(in_order(clusters, index, "clusters"), n, design.kept)

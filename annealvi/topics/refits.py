@@ -166,9 +166,7 @@ def refit(
     positions = np.arange(X.shape[0], dtype=np.intp)
     numbers = positions
     if clusters is not None:
-        numbers = cluster_numbers(clusters, X.shape[0])
-        for document in np.flatnonzero(numbers < 0):
-            raise BadParameter(f"clusters[{document}]", "the name or number of a cluster", None)
+        numbers = cluster_numbers(clusters, X.shape[0], positions)
         if numbers.max() < 1:
             raise BadParameter("clusters", "at least two clusters of documents", 1)
     n_units = int(numbers.max()) + 1

@@ -58,14 +58,18 @@ def in_order(values: Any, index: Any, name: str) -> Any:
     return values.reindex(index)
 
 
-def cluster_numbers(clusters: Any, n: int) -> NDArray[np.intp]:
-    """Return the number of the cluster of each of n documents, or -1 if it is missing."""
+def cluster_numbers(clusters: Any, n: int, used: NDArray) -> NDArray[np.intp]:
+    """Return the numbers of the clusters of the documents in `used`; n documents in all."""
     pandas = import_optional("pandas", "clusters")
     listed = of_each(clusters, n, "clusters")
     try:
-        return np.asarray(pandas.factorize(pandas.Series(listed, dtype=object))[0])
+        numbers = np.asarray(pandas.factorize(pandas.Series(listed, dtype=object))[0])[used]
     except TypeError:
         raise BadParameter("clusters", "names or numbers of clusters", clusters) from None
+    missing = used[numbers < 0]
+    if len(missing):
+        raise BadParameter(f"clusters[{missing[0]}]", "the name or number of a cluster", None)
+    return numbers
 
 
 def read_groups(documents: DescribedDocuments, groups: Any, pandas: Any) -> Any:

@@ -242,10 +242,15 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
 
 def reasons(topics: Topics, together: Together | None = None, refits: Any = None) -> list[str]:
     """State why each topic is weak or unclear; an empty string for a topic that is neither."""
-    whys = {"weak": why_weak(topics, refits), "unclear": why_unclear(topics, together)}
+    return _joined(why_weak(topics, refits), why_unclear(topics, together))
+
+
+def _joined(weak: list[str], unclear: list[str]) -> list[str]:
+    """Join the reasons of both marks for each topic."""
+    marks = {"weak": weak, "unclear": unclear}
     return [
-        "; ".join(f"{mark}: {texts[k]}" for mark, texts in whys.items() if texts[k])
-        for k in range(len(topics.components))
+        "; ".join(f"{mark}: {texts[k]}" for mark, texts in marks.items() if texts[k])
+        for k in range(len(weak))
     ]
 
 
@@ -263,18 +268,20 @@ def trust(topics: Topics, together: Together, refits: Any) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     unknown = np.full(len(topics.components), np.nan)
+    weak = why_weak(topics, refits)
+    unclear = why_unclear(topics, together)
     columns = {
         "label": list(topics.labels),
         "probability": unknown if topics.evidence is None else probability_of(topics.evidence),
         "found_again": unknown if refits is None else refits.found_again,
         "similarity": similarity_of(topics, refits),
-        "weak": [bool(text) for text in why_weak(topics, refits)],
+        "weak": [bool(text) for text in weak],
         "coherence": together.coherence,
         "exclusivity": exclusivity_of(topics.components, relevance=RELEVANCE),
         "overlap": together.overlap,
         "distinctness": nearest(hellinger(topics.components))[0],  # the distances
-        "unclear": [bool(text) for text in why_unclear(topics, together)],
-        "reason": reasons(topics, together, refits),
+        "unclear": [bool(text) for text in unclear],
+        "reason": _joined(weak, unclear),
     }
     table = pandas.DataFrame(columns, index=pandas.RangeIndex(len(unknown), name="topic"))
     table.attrs["note"] = UNKNOWN if topics.evidence is None and refits is None else ""

@@ -484,14 +484,14 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("kind", WRITTEN)
-def test_numbers_in_any_notation_are_told(kind):
+@pytest.mark.parametrize("kind", NUMBERS | WRITTEN)
+def test_numbers_as_texts_are_told(kind):
     shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
     with (
         pytest.warns(UserWarning, match="'amount' contains numbers as texts"),
         suppress(ValueError),
     ):
-        estimate_effects(shares, "~ amount", {"amount": WRITTEN[kind]})
+        estimate_effects(shares, "~ amount", {"amount": (NUMBERS | WRITTEN)[kind]})
 
 
 def test_codes_with_letters_are_categories():
@@ -501,13 +501,7 @@ def test_codes_with_letters_are_categories():
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
-def test_numbers_as_texts_are_told(kind):
-    shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
-    with (
-        pytest.warns(UserWarning, match="'amount' contains numbers as texts"),
-        suppress(ValueError),
-    ):
-        estimate_effects(shares, "~ amount", {"amount": NUMBERS[kind]})
+def test_numbers_with_marks_and_commas_are_read(kind):
     numbers, is_odd = numbers_in(pd.Series(NUMBERS[kind], dtype=object), pd)
     assert is_odd and numbers.dtype == float and numbers.iloc[-1] in (87.0, 89.5)
     assert numbers_in(pd.Series(["1,234", "2,345"], dtype=object), pd)[0] is None
