@@ -240,9 +240,9 @@ def why_unclear(topics: Topics, together: Together | None = None) -> list[str]:
     return texts
 
 
-def reasons(topics: Topics, together: Together | None = None, refits: Any = None) -> list[str]:
+def reasons(topics: Topics, together: Together | None = None) -> list[str]:
     """State why each topic is weak or unclear; an empty string for a topic that is neither."""
-    return _joined(why_weak(topics, refits), why_unclear(topics, together))
+    return _joined(why_weak(topics), why_unclear(topics, together))
 
 
 def _joined(weak: list[str], unclear: list[str]) -> list[str]:
