@@ -329,14 +329,15 @@ class LDA:
     @property
     def sums(self) -> NDArray:
         """The sums of lambda over words, of shape (K,)."""
-        if self._sums is None:
-            self._sums = np.empty(self.n_topics)
+        sums = self._sums
+        if sums is None:
+            sums = np.empty(self.n_topics)
             partial = separate_rows(kernels.n_blocks(self.n_features), self.n_topics)
             # writes to `sums`; one thread, because any thread may ask for the sums
-            kernels.sum_topics(
-                self.up_to_date_lambda(), n_threads=1, partial=partial, sums=self._sums
-            )
-        return self._sums
+            kernels.sum_topics(self.up_to_date_lambda(), n_threads=1, partial=partial, sums=sums)
+            # stored only now, because another thread may read or pickle this object meanwhile
+            self._sums = sums
+        return sums
 
     @sums.setter
     def sums(self, value: NDArray | None) -> None:

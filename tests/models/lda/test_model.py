@@ -1,14 +1,16 @@
 """The annealed objective of LDA: its closed form, and that every step ascends it."""
 
+import pickle
 import weakref
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
+from annealvi.models.lda import model as model_module
 from tests.asserts import refused
 from tests.marks import twenty_problems
 from tests.models.lda.pair import LDA, LocalOptions
@@ -155,3 +157,22 @@ def test_a_random_start_of_documents_needs_a_generator():
     rng = np.random.RandomState(0)
     assert model.engine.start(model, slice(0, 60), rng).shape == (60, 4)
     refused("random_state_", model.engine.start, model, slice(0, 60), None)
+
+
+def test_sums_that_are_being_computed_are_not_seen(monkeypatch):
+    """A worker may send a model to another worker while its task computes the sums."""
+    model = model_module.LDA(3, 5, alpha=0.1, eta=0.1)
+    model.assign(np.arange(1.0, 16.0).reshape(3, 5))
+    compute = model_module.kernels.sum_topics
+    seen = []
+
+    def sum_topics(*arguments, **more):
+        seen.append(pickle.loads(pickle.dumps(model)))
+        compute(*arguments, **more)
+
+    monkeypatch.setattr(model_module.kernels, "sum_topics", sum_topics)
+    expected = model.sums
+    (copied,) = seen
+    monkeypatch.undo()
+    assert_array_equal(copied.sums, expected)
+    assert_array_equal(expected, [15.0, 40.0, 65.0])
