@@ -230,8 +230,8 @@ class DocumentPartition:
             logs[:, K:] = 0
             model.logs(logs, out=logs)  # -infinity in the padding
             self.grid.column_sums(logs, sums, n_threads=n_threads)  # adds to `sums`
-        self.sums = sums
         self.moved = 0.0
+        self.sums = sums
 
     def __call__(self, gamma: NDArray, n_words: NDArray, n_threads: int) -> NDArray:
         """Compute log C_d for each document, of shape (n_samples, M)."""
