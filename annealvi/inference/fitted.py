@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Function, checked, naming
+from annealvi.checks import Function, calm, checked, naming
 from annealvi.files.schema import Optional, Schema, Strings, Tree
 from annealvi.inference.callbacks import Callbacks, CallbackSupport, Tasks
 from annealvi.inference.runs import Runs
@@ -62,7 +62,7 @@ class Found(property):
 
     def _get(self, fitted: Fitted) -> Any:
         """Return the attribute of an estimator, or raise AttributeError if there is none."""
-        with reading(fitted):
+        with reading(fitted), calm():
             value = self.of(fitted._fitted())
         if value is None and self.when:
             raise AttributeError(

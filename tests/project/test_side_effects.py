@@ -153,6 +153,11 @@ RAISING = {
     "long double": lambda: TemperedFMM(2, max_iter=2, random_state=0).fit(
         np.ones((5, 4), dtype=np.longdouble) / 3
     ),
+    "attribute": lambda: (
+        TemperedLDA(2, topic_word_prior=1e-283, max_iter=2, random_state=0)
+        .fit(np.random.RandomState(0).poisson(1, (8, 20)).astype(np.float32))
+        .exp_dirichlet_component_
+    ),
     "distance": lambda: inverse_huber([1e-200, 3.0]),
     "step": lambda: Adam(0.1)(np.array([1e-200, 1.0])),
     "schedule": lambda: Exponential(1e30, np.float32(0.5))(0.5),
