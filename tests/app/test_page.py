@@ -221,7 +221,7 @@ def test_a_study_without_code(page, serve, tmp_path):
     page.click("#search [name=query]")
     page.call("Input.insertText", text="quantum")
     page.key("Enter")
-    page.wait("/^1 to 25 of [1-9][\\d,]+ doc/.test(document.getElementById('number').textContent)")
+    page.wait("/^1 to 25 of [1-9],\\d{3} doc/.test(document.getElementById('number').textContent)")
     page.wait(
         "/quantum/i.test(document.getElementById('document').contentDocument?.body?.textContent)"
     )

@@ -231,6 +231,7 @@ class DocumentPartition:
             model.logs(logs, out=logs)  # -infinity in the padding
             self.grid.column_sums(logs, sums, n_threads=n_threads)  # adds to `sums`
         self.moved = 0.0
+        # stored last, because another thread may pickle this object meanwhile
         self.sums = sums
 
     def __call__(self, gamma: NDArray, n_words: NDArray, n_threads: int) -> NDArray:
