@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from annealvi.checks import checked
 from annealvi.files import read, write
 from annealvi.files.parameters import (
     class_of,
@@ -109,6 +110,7 @@ def tree_of(estimator: Any) -> dict[str, Any]:
     }
 
 
+@checked
 def load(path: str | PathLike, **parameters: Any) -> Any:
     """Read an estimator from a file that :func:`save` wrote.
 

@@ -47,6 +47,8 @@ from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 BLOCK = 4096
 #: If training data have more entries than this, their transposes are not kept between iterations.
 KEPT = 1 << 24
+#: The largest prior: the sum of a prior over all words must not overflow.
+LARGEST_PRIOR = 1e290
 
 
 class ComponentCounts(NamedTuple):
@@ -68,8 +70,8 @@ class MMM(Mixture):
 
     STATE = Schema(
         **SIZES,
-        weight_prior=Number(TINY),
-        word_prior=Number(TINY),
+        weight_prior=Number(TINY, LARGEST_PRIOR),
+        word_prior=Number(TINY, LARGEST_PRIOR),
         alpha=Array((K,), positive=True),
         lam=Array((D, K), positive=True),
         documents=Array((K,)),

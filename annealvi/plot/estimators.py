@@ -219,6 +219,7 @@ def plot_components(
             f"Got shape {as_array(titles).shape}."
         )
     limit = float(limit or np.max(np.abs(images)) or 1.0)  # 1 if all components are 0
+    limit = min(limit, 1e300)  # matplotlib subtracts -limit from limit
     size = (1, height / width + (0.3 if titles is not None else 0))  # a title needs 0.3 inches
     axes = several_axes(axes, len(images), "component", n_columns, size)
     for number, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import dendrogram
 
 from annealvi._optional import import_optional
-from annealvi.checks import COUNT, Interval, validated
+from annealvi.checks import COUNT, Interval, as_array, validated
 from annealvi.exceptions import BadParameter
 from annealvi.plot import pictures
 from annealvi.plot.estimators import one_axes, several_axes
@@ -437,15 +437,13 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
     """Return the numbers of the topics to draw from their numbers or labels (None: `default`)."""
     if topics is None:
         return default
-    if isinstance(topics, str) or not hasattr(topics, "__iter__"):
-        topics = [topics]
-    topics = list(topics)
+    topics = list(topics) if as_array(topics).ndim else [topics]
     labels = dict(zip(frame["topic"], frame["label"], strict=True))
     numbers = [
         k
         for topic in topics
         for k, label in labels.items()
-        if np.ndim(topic) == 0 and topic in (k, label)  # an array cannot be compared
+        if isinstance(topic, str | Real) and topic in (k, label)  # an array cannot be compared
     ]
     if not numbers or len(numbers) < len(topics):  # one of `topics` does not exist
         raise BadParameter(

@@ -143,6 +143,7 @@ class BernoulliFactorModel:
             )
         return means_of_runs
 
+    @checked
     def elbo(self, q: Bernoulli, means: Floats) -> Floats:
         """Compute the ELBO of each run.
 
@@ -168,6 +169,7 @@ class BernoulliFactorModel:
         local = np.sum(log_prior + q.entropy, axis=(-2, -1))
         return log_h - expected_square / (2 * self.noise_variance) + local
 
+    @checked
     def gradients(self, q: Bernoulli, means: Floats) -> tuple[Floats, Floats]:
         """Return the optimum a of each logit, and the gradient with respect to the components.
 
@@ -193,6 +195,7 @@ class BernoulliFactorModel:
         gradient -= q.variance.sum(axis=-1, keepdims=True) * means
         return optimal_logit, gradient / self.noise_variance
 
+    @checked
     def best_means(self, q: Bernoulli) -> Floats:
         r"""Return the components mu that maximise the ELBO, the solution of R mu = A.
 

@@ -75,6 +75,8 @@ GAUSSIANS = [
 ]
 CLASSES = [
     NO_JOBS,
+    (dict(word_prior=1e308), r"'word_prior' .* range \[2.2\d*e-308, 1e\+290\]. Got 1e\+308"),
+    (dict(weight_concentration_prior=2e290), r"'weight_concentration_prior' .* Got 2e\+290"),
     (dict(init=np.ones((2, 16))), r"'init' .* shape \(3, 16\). Got shape \(2, 16\)"),
     (dict(init=-np.eye(3, 16)), "'init' .* non-negative, with a positive number in each row"),
     (dict(init=np.zeros((3, 16))), "'init' .* non-negative, with a positive number in each row"),

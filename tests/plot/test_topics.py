@@ -226,7 +226,13 @@ def test_a_curve_of_a_number(effects):
     assert len(plot.plot_effects(effects, "day", topics=1).lines) == 1
 
 
-@pytest.mark.parametrize("topics", [[], 7, 1.5, ["nope"], [[1]], [0, None], np.ones((2, 2))])
+@pytest.mark.parametrize(
+    "topics",
+    [
+        *([], 7, 1.5, ["nope"], [[1]], [0, None], np.ones((2, 2))),
+        *(np.ma.masked, np.array(7), [[0, [1]], 0], {"nope": 1}),
+    ],
+)
 def test_no_such_topic_of_effects(effects, topics):
     with pytest.raises(ValueError, match="'topics' parameter must be a list of numbers or labels"):
         plot.plot_effects(effects, "side", topics=topics)

@@ -19,7 +19,7 @@ from annealvi import (
     TemperedMultinomialMixture,
 )
 from annealvi.metrics import document_completion, split_tokens, topic_coherence
-from annealvi.proximity import Adam, inverse_huber
+from annealvi.proximity import Adam, Bernoulli, BernoulliFactorModel, inverse_huber
 from annealvi.schedules import Exponential
 from annealvi.topics import describe
 
@@ -160,6 +160,12 @@ RAISING = {
     ),
     "distance": lambda: inverse_huber([1e-200, 3.0]),
     "step": lambda: Adam(0.1)(np.array([1e-200, 1.0])),
+    "ELBO of factors": lambda: BernoulliFactorModel([[1e-200]]).elbo(
+        Bernoulli(np.full((1, 1, 1), 800.0)), np.full((1, 1, 1), 1e-200)
+    ),
+    "best components": lambda: BernoulliFactorModel([[1e-200]]).best_means(
+        Bernoulli(np.full((1, 1, 1), -400.0))
+    ),
     "schedule": lambda: Exponential(1e30, np.float32(0.5))(0.5),
 }
 
