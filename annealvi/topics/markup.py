@@ -36,9 +36,10 @@ WITHIN = frozenset(
 )
 #: Decoding is repeated, because texts of web pages may have been escaped more than once.
 MOST_TIMES = 3
-#: Accents and letters of LaTeX, such as in Schr\\"odinger, \\v{C}ech and S\\o ren.
+#: Accents and letters of LaTeX, such as in Schr\\"odinger, \\v{C}ech and S\\o ren.  A program may
+#: have doubled the backslash.
 ACCENT = re.compile(
-    r"""\{?\\(?:(?P<sign>["'`^~=.])|(?P<name>[uvHckrdb])(?:\s+|(?=\{)))"""
+    r"""\{?\\{1,2}(?:(?P<sign>["'`^~=.])|(?P<name>[uvHckrdb])(?:\s+|(?=\{)))"""
     r"""(?P<brace>\{)?(?:\\(?=[ij](?![A-Za-z])))?(?P<letter>[A-Za-z])(?:(?<=\\[ij])\s)?(?(brace)\})\}?"""
 )
 COMBINING = dict(
@@ -48,11 +49,14 @@ COMBINING = dict(
         strict=True,
     )
 )
-LETTER = re.compile(r"\{?\\(ss|[ao]e|A[EA]|OE|aa|[oOlLi])(?![A-Za-z])(?:\{\}|\s(?=[a-z])|\})?")
+LETTER = re.compile(
+    r"\{?\\(ss|[ao]e|A[EA]|OE|aa|d[jh]|D[JH]|th|TH|ng|NG|[oOlLi])(?![A-Za-z])(?:\{\}|\s(?=[a-z])|\})?"
+)
 LETTERS = {"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "aa": "å", "AA": "Å"}
+LETTERS |= {"dj": "đ", "DJ": "Đ", "dh": "ð", "DH": "Ð", "th": "þ", "TH": "Þ", "ng": "ŋ", "NG": "Ŋ"}
 LETTERS |= {"o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "i": "i"}
 #: An apostrophe that a program has escaped, as in don\\'t, and a quotation mark that ends a quote.
-ESCAPED = re.compile(r"(?<=[A-Za-z])\\'(?=(?:s|t|d|m|ll|ve|re)\b)")
+ESCAPED = re.compile(r"(?<=[A-Za-z])\\{1,2}'(?=(?:s|t|d|m|ll|ve|re)\b)")
 END_OF_QUOTE = re.compile(r"""\\(["'`])(?![A-Za-z{\\])""")
 
 
@@ -71,7 +75,7 @@ def _with_accents(text: str) -> str:
         # Unicode has no letter with this accent if the composed form has two characters
         return match[0] if len(composed) > 1 or (is_quote and begins_word) else composed
 
-    text = ACCENT.sub(accented_letter, ESCAPED.sub("'", text))
+    text = ACCENT.sub(accented_letter, text)
     return LETTER.sub(lambda match: LETTERS[match[1]], text)
 
 

@@ -33,7 +33,7 @@ from annealvi.topics.languages import (
     other_languages,
     stop_words_of,
 )
-from annealvi.topics.markup import cleaned, markup_in
+from annealvi.topics.markup import ESCAPED, cleaned, markup_in
 from annealvi.topics.phrases import find_phrases, join_phrases, lengths_of
 from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES, segmenter
 
@@ -332,6 +332,8 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     `clean` and `lowercase` are parameters of TopicVectorizer, and `preprocess` is scikit-learn's
     function for a text.
     """
+    if "\\" in text:
+        text = ESCAPED.sub("'", text)
     if clean:
         text = cleaned(text)
     if not text.isascii():
@@ -920,11 +922,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
                 stop_words,
             )
         stop_words = [word for language in languages for word in stop_words_of(language)]
-    elif (
-        is_list(stop_words)
-        and len(stop_words)
-        and LANGUAGES.issuperset(str(word).lower() for word in stop_words)
-    ):
+    elif is_list(stop_words) and len(stop_words) and languages_in(",".join(map(str, stop_words))):
         warn_user(
             f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
             f"languages, pass {','.join(stop_words)!r}."

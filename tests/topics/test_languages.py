@@ -61,7 +61,7 @@ def test_english_is_known_without_a_package():
         model.fit(texts("english"))
 
 
-@pytest.mark.parametrize("names", [["german", "english"], ("German", "ENGLISH")])
+@pytest.mark.parametrize("names", [["german", "english"], ("German", "ENGLISH"), ["de", "en_GB"]])
 def test_names_of_languages_in_a_list_are_words(names):
     with pytest.warns(UserWarning, match=f"excludes these words.* pass '{','.join(names)}'"):
         TopicModel(2, stop_words=names, random_state=0).fit(texts("english"))

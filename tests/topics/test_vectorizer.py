@@ -185,6 +185,7 @@ SIGNS = {
     "s\u0332t\u0332a\u0332r\u0332 s\u0336u\u0336n\u0336 за\u0301мок": "star sun замок",
     "planets\u00b9\u00b2 CO\u2082 \U0001d5ef\U0001d5f2 \ufb01nance": "planets co2 be finance",
     "we'll we\u2019ve they\u02bcre I`ll WE'VE you 're": "we we they we you",
+    r"we\'ll they\\'ve don\'t go": "we they go",
     "don't isn\u2019t won\u02bct can\u2032t o'clock veil llama": "clock veil llama",
 }
 
@@ -204,6 +205,7 @@ NAMES = {
     r"Schr\"odinger Schr{\"o}dinger Schr\"{o}dinger": "schrödinger schrödinger schrödinger",
     r"Poincar\'e {\'E}tale \v{C}ech Erd\H os \c{c}a": "poincaré étale čech erdős ça",
     r"S\o ren {\O}rsted \L{}\'od\'z Stra{\ss}e na\"{\i}ve": "søren ørsted łódź straße naïve",
+    r'Schr\\"odinger \dj or\dj e {\th}orn {\TH}orn': "schrödinger đorđe þorn þorn",
     r"don\'t it\'s \"over\" and \"Over\" \alpha \beta x": "it over and over",
 }
 
