@@ -141,10 +141,9 @@ def _are_texts(X: Any) -> bool:
 
 def _are_pairs(X: Any) -> bool:
     """Whether X is a list of documents as lists of (word, count)."""
-    row: Any = next((row for row in X if row), None) if type(X) in (list, tuple) else None
-    return type(row) in (list, tuple) and all(
-        type(pair) in (list, tuple) and len(pair) == 2 for pair in row
-    )
+    documents = X if type(X) in (list, tuple) else ()
+    row: Any = next((row for row in documents if type(row) in (list, tuple) and row), None)
+    return row is not None and all(type(pair) in (list, tuple) and len(pair) == 2 for pair in row)
 
 
 def sound_csr(X: Any, name: str = "X") -> csr_matrix:

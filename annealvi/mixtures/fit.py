@@ -40,6 +40,8 @@ STATE = Schema(
     converged=Flag(),
 )
 FIT = Schema(state=Tree(), comparable=Flag(), stopped=Flag())
+#: NumPy's warnings that a fit ignores: after each step, its ELBO is checked to be finite.
+QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 #: Draws a starting point, as the keyword arguments of :meth:`Mixture.start`.
 Draw = Callable[[RandomState], dict[str, Any]]
 
@@ -179,16 +181,17 @@ class MixtureFit:
         try:
             if self.n_steps:  # the fit continues from a file
                 self._finish_step()  # a callback wrote the file before the end of the last step
-            optimise(
-                state.model,
-                plan.X,
-                state.temperature,
-                state.monitor,
-                n_samples=state.model.n_samples,
-                n_passes=max_iter,
-                on_step=self._on_step,
-                position_in_fit=Position(n_passes=self.n_steps),
-            )
+            with np.errstate(**QUIET):
+                optimise(
+                    state.model,
+                    plan.X,
+                    state.temperature,
+                    state.monitor,
+                    n_samples=state.model.n_samples,
+                    n_passes=max_iter,
+                    on_step=self._on_step,
+                    position_in_fit=Position(n_passes=self.n_steps),
+                )
         except StopIteration:
             pass  # the fit has converged
         finally:
@@ -350,14 +353,16 @@ class TemperedMixture(Fitted):
             plan = MixturePlan(X, temperature, mixture, callbacks, show)
             # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
-            drawn_starts = [draw(runs.generator) for _ in range(n_drawn)]
+            with np.errstate(**QUIET):
+                drawn_starts = [draw(runs.generator) for _ in range(n_drawn)]
 
             def begin(number: int) -> MixtureFit:
                 """Make the fit with this number, at its starting point."""
-                start = drawn_starts[number] if drawn_starts else draw(runs.generator)
                 model = self.Model(int(mixture.n_components), X.shape[1], **settings)
                 model.n_threads = threads if n_workers == 1 else 1
-                model.start(X, **start)
+                with np.errstate(**QUIET):
+                    start = drawn_starts[number] if drawn_starts else draw(runs.generator)
+                    model.start(X, **start)
                 return MixtureFit(
                     plan=plan,
                     number=number,

@@ -25,7 +25,7 @@ from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_words
 from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.mixtures.fit import Draw, FiniteMixture
-from annealvi.models.mmm import LARGEST_PRIOR, MMM, ComponentCounts, merged, words_of_documents
+from annealvi.models.mmm import MMM, ComponentCounts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
 from annealvi.threads import shallow
 
@@ -151,8 +151,8 @@ class TemperedMultinomialMixture(
     _parameter_constraints: ClassVar[dict] = {
         **FiniteMixture._parameter_constraints,
         "init": [StrOptions({"merged", "kmeans++"}), "array-like"],
-        "weight_concentration_prior": [Interval(Real, TINY, LARGEST_PRIOR, closed="both")],
-        "word_prior": [Interval(Real, TINY, LARGEST_PRIOR, closed="both")],
+        "weight_concentration_prior": [Interval(Real, TINY, None, closed="left")],
+        "word_prior": [Interval(Real, TINY, None, closed="left")],
         "n_jobs": [None, Integral],
     }
 

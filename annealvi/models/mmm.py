@@ -36,7 +36,7 @@ from annealvi._kernels import mmm as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
 from annealvi.checks import TINY
-from annealvi.files.schema import Array, Number, Schema
+from annealvi.files.schema import Array, Number, Schema, damaged
 from annealvi.matrices import summed
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.lda.merging import LEAST_COUNT, LEAST_SHARE, NEIGHBOURS, groups_of
@@ -47,8 +47,6 @@ from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 BLOCK = 4096
 #: If training data have more entries than this, their transposes are not kept between iterations.
 KEPT = 1 << 24
-#: The largest prior: the sum of a prior over all words must not overflow.
-LARGEST_PRIOR = 1e290
 
 
 class ComponentCounts(NamedTuple):
@@ -70,8 +68,8 @@ class MMM(Mixture):
 
     STATE = Schema(
         **SIZES,
-        weight_prior=Number(TINY, LARGEST_PRIOR),
-        word_prior=Number(TINY, LARGEST_PRIOR),
+        weight_prior=Number(TINY),
+        word_prior=Number(TINY),
         alpha=Array((K,), positive=True),
         lam=Array((D, K), positive=True),
         documents=Array((K,)),
@@ -139,7 +137,10 @@ class MMM(Mixture):
     def _restore(self, fields: dict[str, Any], place: str) -> None:
         """Set the fields of a file as attributes, and compute log w and log beta from them."""
         vars(self).update(fields)
-        self.assign(self.alpha, self.lam)
+        with np.errstate(all="ignore"):
+            self.assign(self.alpha, self.lam)
+        if not (np.isfinite(self.log_weights).all() and np.isfinite(self.log_words).all()):
+            raise damaged(f"{place}.lam", "an array of numbers whose sums are finite", self.lam)
 
     # ------------------------------------------------------------- Algorithm 1
 

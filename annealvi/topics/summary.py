@@ -1313,7 +1313,8 @@ def describe(
             feature_names = annotated.feature_names
     elif layer is not None:
         raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
-    with Progress("counting words", shown=bool(verbose)):
+    is_shown = check_flag(verbose, "verbose")
+    with Progress("counting words", shown=is_shown):
         counted = source.read(documents, "documents")
     if index is not None:  # the matrix of an AnnData has no index
         counted = counted._replace(index=index)
@@ -1359,7 +1360,7 @@ def describe(
         )
     else:
         refits = None
-    with Progress("describing topics", shown=bool(verbose)):
+    with Progress("describing topics", shown=is_shown):
         described = source.describe(counted, refits)
         history = getattr(source.model, "history_", None)
         return TopicSummary(

@@ -591,6 +591,7 @@ class TopicVectorizer(CountVectorizer):
 
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
+        self._validate_params()
         # a fit replaces "auto" by this pattern
         automatic = self.token_pattern in ("auto", words_with_marks())
         if self.language is not None:
