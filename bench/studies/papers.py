@@ -21,7 +21,8 @@ the file contains a seed, its fits are not repeated.
   abstracts.
 - ``passes``: the scores of plain and annealed fits (T0 = 2, t_A = 0.1) after each of four passes.
 - ``growth``: the gain of slow annealing with 25 to 500 topics, in three passes over 60,000
-  abstracts; with ``--documents 541000``, in five passes over the larger corpus, which takes hours.
+  abstracts; with ``--documents 541000``, with 25 to 100 topics in five passes over the larger
+  corpus (500 topics: examples/learning_curves.py).
 - ``gaussians``: how many of 100 starts of two Gaussians end in the better optimum.
 - ``outliers``: 5% of 1,500 abstracts are replaced by random words.  Are they found by the
   temperature of Eq. 10, by `document_temperatures`, or by the likelihood per word?
@@ -297,9 +298,10 @@ def passes(seed: int, n: int = 30_000) -> dict[str, Any]:
 
 def growth(seed: int, n: int = 60_000) -> dict[str, Any]:
     gains = {}
-    for K in (25, 50, 100, 200, 500):
+    is_large = n > LARGEST
+    passes = 5 if is_large else 3
+    for K in (25, 50, 100) if is_large else (25, 50, 100, 200, 500):
         slow = Annealed(START, passes=1.0, shape="linear")
-        passes = 5 if n > LARGEST else 3
         ends = [score(n, t, seed, n_topics=K, max_iter=passes) for t in (Fixed(1), slow)]
         gains[f"K = {K}"] = ends[1] - ends[0]
     return gains

@@ -38,11 +38,12 @@ UNCLEAR = re.compile(
     r"|shape mismatch|Singular matrix|did not converge|zero-size array|is not iterable",
     re.IGNORECASE,
 )
-#: Texts of others that say enough: of NumPy, Python's of paths, scikit-learn's of DataFrames, and
-#: matplotlib's.
+#: Texts of others that say enough: of NumPy, Python's of paths, SciPy's of a line of a file,
+#: scikit-learn's of DataFrames, and matplotlib's.
 CLEAR = re.compile(
     "^Seed must be between|^expected str, bytes or os.PathLike object|^embedded null"
     "|^argument should be a str object or an os.PathLike object"
+    "|Line [0-9]+: (Row|Column) index out of bounds"
     "|^Expected unique column names|not a valid value for cmap|^could not convert string to float"
 )
 #: Python's words for what an estimator has after a fit only.
