@@ -26,10 +26,10 @@ LEAST_COUNT = 10
 #: What tokenizers return between two words that are not neighbours.  It is no word of a text.
 BREAK = "\0"
 #: The spaces within a line; some of them are invisible.
-_SPACES = r"(?:[^\S\n]|[\u200b-\u200f])*"
+_SPACES = r"(?:[^\S\n]|[\u200b-\u200f])*+"
 #: What can be between neighbours: an apostrophe or 's, a hyphen or a dash (-- in LaTeX), and spaces
 #: with at most one line end.
-BETWEEN = re.compile(rf"(?:'[sS]?)?[-‐‑–]{{0,2}}{_SPACES}\n?{_SPACES}")
+BETWEEN = re.compile(rf"(?:'[sS]?)?[-‐‑–]{{0,2}}{_SPACES}\n?+{_SPACES}")
 
 
 def find_phrases(
