@@ -34,6 +34,8 @@ HIDDEN = re.compile(
 WITHIN = frozenset(
     ("b", "big", "em", "font", "i", "mark", "small", "strong", "sub", "sup", "u", "wbr")
 )
+#: What replaces other tags, links and commands: an empty line, so that no phrase crosses them.
+GAP = "\n\n"
 #: Decoding is repeated, because texts of web pages may have been escaped more than once.
 MOST_TIMES = 3
 #: Accents and letters of LaTeX, such as in Schr\\"odinger, \\v{C}ech and S\\o ren.  A program may
@@ -85,22 +87,22 @@ def cleaned(text: str) -> str:
         before = text
         text = text.replace("<![CDATA[", " ").replace("]]>", " ")
         if "<" in text:
-            text = TAG.sub(_space, HIDDEN.sub(" ", text))
+            text = TAG.sub(_space, HIDDEN.sub(GAP, text))
         if "&" in text:
             text = unescape(text)
         if text == before:
             break
     if "\\" in text:
         text = _with_accents(text)
-    return MARKUP.sub(" ", text)
+    return MARKUP.sub(GAP, text)
 
 
 def _space(tag: re.Match[str]) -> str:
-    """Return what stays in the place of a tag: nothing if the tag can occur within a word.
+    """Return what replaces a tag: nothing if the tag can occur within a word, otherwise GAP.
 
     The groups `start` and `end` of TAG contain the name of an opening or a closing tag.
     """
-    return "" if (tag["start"] or tag["end"] or "").lower() in WITHIN else " "
+    return "" if (tag["start"] or tag["end"] or "").lower() in WITHIN else GAP
 
 
 def markup_in(texts: Iterable[str]) -> Counter[str]:

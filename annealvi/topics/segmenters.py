@@ -10,6 +10,7 @@ from typing import Any
 
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter
+from annealvi.topics.phrases import BETWEEN, BREAK
 
 #: A sentence, or as many characters of a longer one as the packages can split at a time.
 SENTENCES = re.compile(r"[^。！？!?\n]{1,5000}[。！？!?\n]*")
@@ -19,17 +20,26 @@ _READ_ONLY = "PYTHAINLP_READ_ONLY"
 _CONTENT = frozenset({"名詞", "動詞", "形容詞", "形状詞", "副詞"})
 
 
-def segmenter(language: str) -> Callable[[str], list[str]]:
-    """Return a function that splits a text into its words of at least two characters."""
+def segmenter(language: str, breaks: bool) -> Callable[[str], list[str]]:
+    """Return a function that splits a text into its words of at least two characters.
+
+    With `breaks` it also returns a BREAK between words that are not neighbours.
+    """
     if not isinstance(language, str) or language not in LANGUAGES_WITHOUT_SPACES:
         raise BadParameter("language", f"one of {sorted(LANGUAGES_WITHOUT_SPACES)}", language)
-    return partial(_words, split=LANGUAGES_WITHOUT_SPACES[language]())
+    return partial(_words, split=LANGUAGES_WITHOUT_SPACES[language](), breaks=breaks)
 
 
-def _words(text: str, *, split: Callable[[str], list[str]]) -> list[str]:
+def _words(text: str, *, split: Callable[[str], list[str]], breaks: bool) -> list[str]:
     """Split a text, sentence by sentence, into its words of at least two characters."""
-    words = (word for sentence in SENTENCES.findall(text) for word in split(sentence))
-    return [word for word in words if len(word) > 1 and word[0].isalpha()]
+    parts = (part for sentence in SENTENCES.findall(text) for part in split(sentence))
+    words = []
+    for part in parts:
+        if len(part) > 1 and part[0].isalpha():
+            words.append(part)
+        elif breaks and not BETWEEN.fullmatch(part):
+            words.append(BREAK)
+    return words
 
 
 @cache
@@ -56,11 +66,13 @@ def _japanese() -> Callable[[str], list[str]]:
     tokenizer = _sudachi().tokenizer()  # a new one, because two threads cannot share it
 
     def split(text: str) -> list[str]:
-        """Return the dictionary forms of the words that have a meaning of their own."""
+        """Return the dictionary forms of words that have a meaning of their own.
+
+        Of other words the first character is returned.  It is not counted, but separates words.
+        """
         return [
-            word.dictionary_form()
+            word.dictionary_form() if word.part_of_speech()[0] in _CONTENT else word.surface()[:1]
             for word in tokenizer.tokenize(text)
-            if word.part_of_speech()[0] in _CONTENT
         ]
 
     return split

@@ -34,7 +34,7 @@ from annealvi.topics.languages import (
     stop_words_of,
 )
 from annealvi.topics.markup import ESCAPED, cleaned, markup_in
-from annealvi.topics.phrases import find_phrases, join_phrases, lengths_of
+from annealvi.topics.phrases import BETWEEN, BREAK, by_first_word, find_phrases, join_phrases
 from annealvi.topics.segmenters import LANGUAGES_WITHOUT_SPACES, segmenter
 
 ALLOWED = "a list, a pandas or polars Series, or another iterable of str"
@@ -255,7 +255,7 @@ def different_ints(values: Any, name: str, what: str, lower: int, upper: int) ->
 #: don't or isn't before 't is not a word.
 WORDS = r"\b[^\W\d_]\w++(?!['’‘ʼ＇`´]t\b)"
 #: The same pattern for ASCII texts, which takes half as long.
-PLAIN = r"(?a)\b[a-zA-Z]\w++(?!['`]t\b)"
+PLAIN = r"(?a:\b[a-zA-Z]\w++(?!['`]t\b))"
 #: Scripts without spaces between words: a regular expression for their words, and a mean length of
 #: words above which the texts have not been split into words.
 UNSPACED = {
@@ -324,6 +324,29 @@ def words_with_marks() -> str:
 def split_words(text: str) -> list[str]:
     """Return the words of a text, in its order."""
     return re.findall(PLAIN if text.isascii() else words_with_marks(), text)
+
+
+def split_clauses(text: str) -> list[str]:
+    """Return the words of a text, with a BREAK between those that are not neighbours."""
+    pattern = PLAIN if text.isascii() else words_with_marks()
+    parts = re.split(f"({pattern})", text)  # what is before the first word, the word, and so on
+    # most of these are a space, for which a comparison is faster than a match
+    parts[::2] = ["" if part == " " or BETWEEN.fullmatch(part) else BREAK for part in parts[::2]]
+    return list(filter(None, parts))
+
+
+def splitter(vectorizer: TopicVectorizer) -> Callable[[str], list[str]] | None:
+    """Return the function that splits a text into words, with breaks if phrases are counted.
+
+    It is None if the user chose a tokenizer or a pattern of words: these return no breaks.
+    """
+    if vectorizer.language is not None:
+        return segmenter(vectorizer.language, breaks=vectorizer.phrases)
+    # a fit replaces "auto" by this pattern
+    automatic = vectorizer.token_pattern in ("auto", words_with_marks())
+    if vectorizer.tokenizer is not None or not automatic:
+        return None
+    return split_clauses if vectorizer.phrases else split_words
 
 
 def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
@@ -508,9 +531,12 @@ class TopicVectorizer(CountVectorizer):
         Whether to count phrases, such as "monte carlo" or "bose einstein condensate", as words.  A
         phrase is a run of words, without stop words, in which all neighbours are collocations:
         they occur side by side at least ten times, and their normalised pointwise mutual
-        information (Bouma 2009) is at least 0.5.  The limits on rare and frequent words apply to
-        phrases, except that `max_features` excludes no phrase.  If you pass a `vocabulary`, its
-        entries that contain a space are the phrases.
+        information (Bouma 2009) is at least 0.5.  Words are not side by side if punctuation, a
+        number, a single letter, an empty line or a bullet is between them.  Where your own
+        `tokenizer` or `token_pattern` has removed these, is unknown, so all its words are side by
+        side.  The limits on rare and frequent words apply to phrases, except that `max_features`
+        excludes no phrase.  If you pass a `vocabulary`, its entries that contain a space are the
+        phrases.
     language : {"zh", "ja", "th"}, default=None
         Chinese, Japanese or Thai, which are written without spaces between words.  Words are found
         by jieba, SudachiPy (with the dictionary sudachidict_core) or PyThaiNLP, which must be
@@ -592,24 +618,15 @@ class TopicVectorizer(CountVectorizer):
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
         self._validate_params()
-        # a fit replaces "auto" by this pattern
-        automatic = self.token_pattern in ("auto", words_with_marks())
-        if self.language is not None:
-            tokenize = segmenter(self.language)
-        elif self.tokenizer is None and automatic:
-            tokenize = split_words
-        else:
-            tokenize = super().build_tokenizer()
+        tokenize = splitter(self) or super().build_tokenizer()
         return self._joining(tokenize) if self.phrases else tokenize
 
     def _joining(self, tokenize: Callable[[Any], list[str]]) -> Callable[[Any], list[str]]:
         """Return a function that also joins the words of the phrases in the vocabulary."""
         # the words that the user passed, before a fit
         words = getattr(self, "vocabulary_", self.vocabulary) or ()
-        phrases = {word for word in words if " " in word}
-        return partial(
-            join_phrases, tokenize=tokenize, phrases=phrases, lengths=lengths_of(phrases)
-        )
+        phrases = by_first_word(word for word in words if " " in word)
+        return partial(join_phrases, tokenize=tokenize, phrases=phrases)
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that turns a text into the items to count."""
@@ -764,7 +781,12 @@ def count_words(
 
 def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str, int]) -> set[str]:
     """Find the phrases of texts, with the limits on the number of texts with a word."""
-    plain = copied(counter).set_params(phrases=False, stop_words=None)
+    plain = copied(counter).set_params(
+        phrases=False,
+        stop_words=None,
+        language=None,
+        tokenizer=splitter(counter) or counter.tokenizer,
+    )
     analyze = plain.build_analyzer()
     return find_phrases(
         texts=lambda: map(analyze, texts),  # a function, because the words are read twice

@@ -51,6 +51,70 @@ def test_phrases_of_lists_of_words_of_a_vocabulary_and_of_a_tokenizer():
     assert {"monte carlo", "bose einstein condensate"} <= set(few.vocabulary_)
 
 
+#: What is between two words, and whether the words are neighbours.
+APART = [", ", ". ", ": ", "; ", " (", " 2 ", "-2 ", "/", " x ", " - ", " --- ", " — ", "…"]
+APART += ["\n\n", "\n \n", "\r\n\r\n", "\n* ", "\n  - ", "\n\t+ ", "\n• ", "\n1. ", " don't "]
+TOGETHER = [
+    " ",
+    "  ",
+    "\n",
+    "\r\n  ",
+    "\t",
+    "\u00a0",
+    "-",
+    "‐",
+    "–",
+    "--",
+    "-\n",
+    "'s ",
+    "’s ",
+    "' ",
+]
+
+
+@pytest.mark.parametrize("between", APART + TOGETHER)
+def test_phrases_do_not_cross_punctuation_numbers_and_ends_of_lines(between):
+    documents = [text.replace("monte carlo", f"monte{between}carlo") for text in texts()]
+    vectorizer = TopicVectorizer(phrases=True).fit(documents)
+    assert ("monte carlo" in vectorizer.vocabulary_) == (between in TOGETHER)
+    given = TopicVectorizer(phrases=True, vocabulary=["monte carlo", "monte", "carlo"])
+    counts = given.transform([f"Monte{between}Carlo"]).toarray()
+    assert counts.tolist() == [[1, 0, 0] if between in TOGETHER else [0, 1, 1]]
+    # phrases change no other words
+    plain = TopicVectorizer(min_df=1, max_df=1.0).build_analyzer()
+    split = TopicVectorizer(min_df=1, max_df=1.0, phrases=True).build_analyzer()
+    assert split(documents[1]) == plain(documents[1])
+
+
+def test_the_words_of_a_tokenizer_or_a_pattern_are_all_neighbours():
+    documents = [text.replace("monte carlo", "monte. carlo") for text in texts()]
+    functions = {"tokenizer": lambda text: text.replace(".", "").split(), "token_pattern": None}
+    for parameters in functions, {"token_pattern": r"\w\w+"}:
+        vectorizer = TopicVectorizer(phrases=True, **parameters).fit(documents)
+        assert "monte carlo" in vectorizer.vocabulary_
+
+
+def test_tags_and_links_separate_phrases():
+    for tags in ("</li><li>", " https://example.org "):
+        documents = [text.replace("monte carlo", f"monte{tags}carlo") for text in texts()]
+        vectorizer = TopicVectorizer(phrases=True, clean=True).fit(documents)
+        assert "monte carlo" not in vectorizer.vocabulary_
+        assert "bose einstein condensate" in vectorizer.vocabulary_
+
+
+def test_parts_of_phrases_that_are_too_frequent_or_contain_stop_words_are_left_out():
+    documents = texts(400)
+    # "new upstream release" in most texts, and "new upstream" alone in some
+    for number in range(300):
+        documents[number] += ". new upstream" + " release" * (number < 280)
+    vectorizer = TopicVectorizer(phrases=True).fit(documents)
+    assert not {"new upstream", "new upstream release"} & set(vectorizer.vocabulary_)
+    documents = [f"{text}, no longer needed" for text in texts(400)[:60]] + texts(400)[60:]
+    assert "no longer needed" in TopicVectorizer(phrases=True).fit(documents).vocabulary_
+    vectorizer = TopicVectorizer(phrases=True, stop_words=["no"]).fit(documents)
+    assert "longer needed" not in vectorizer.vocabulary_
+
+
 def test_phrases_are_saved_and_kept_in_a_stream(tmp_path):
     documents = texts(80)
     model = TopicModel(2, vectorizer=TopicVectorizer(phrases=True), random_state=0).fit(documents)
@@ -58,6 +122,9 @@ def test_phrases_are_saved_and_kept_in_a_stream(tmp_path):
     loaded = annealvi.load(tmp_path / "model")
     assert_array_equal(loaded.transform(documents), model.transform(documents))
     assert "monte carlo" in loaded.feature_names_
+    apart = [text.replace("monte carlo", "monte, carlo") for text in documents]
+    assert_array_equal(loaded.transform(apart), model.transform(apart))
+    assert np.abs(model.transform(apart) - model.transform(documents)).max() > 0
     stream = TopicModel(2, vectorizer=TopicVectorizer(phrases=True), random_state=0)
     stream.partial_fit(documents[:40]).partial_fit(documents[40:])
     assert "monte carlo" in stream.feature_names_ and "carlo" not in stream.feature_names_
@@ -103,6 +170,9 @@ def test_languages_without_spaces(language, tmp_path, monkeypatch):
     loaded = annealvi.load(tmp_path / "model")
     assert loaded.vectorizer_.language == language
     assert_array_equal(loaded.transform(documents), model.transform(documents))
+    joining = TopicVectorizer(language=language, phrases=True).fit(documents * 5)
+    assert words <= {word for phrase in joining.vocabulary_ for word in phrase.split()}
+    assert not any("。" in phrase or "\0" in phrase for phrase in joining.vocabulary_)
     long = model.transform([documents[0] * 5000])
     assert np.isfinite(long).all()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]  # nothing is cached
