@@ -310,6 +310,15 @@ def _read_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
     arrays = tuple(group[name][:] for name in ("data", "indices", "indptr"))
     X = check_csr(csr_matrix(arrays, shape=tuple(group["shape"][:])[::-1]))
     kinds = features["feature_type"].asstr()[:] if "feature_type" in features else ()
+    # features that are no genes may have no genome
+    genomes = dict.fromkeys(
+        filter(None, features["genome"].asstr()[:] if "genome" in features else ())
+    )
+    if len(genomes) > 1:
+        warn_user(
+            f"The genes are of several genomes: {', '.join(genomes)}. All of them are read. To fit "
+            "one genome, pass an AnnData with its genes."
+        )
     X, names = _of_one_kind(check_counts(X), features["name"].asstr()[:], kinds)
     return X, names, group["barcodes"].asstr()[:], {}
 

@@ -317,6 +317,12 @@ def test_a_second_genome_and_features_of_unknown_kind_are_told(tmp_path):
         file.copy("GRCh38", "mm10")
     with pytest.warns(UserWarning, match=r"GRCh38, mm10. Only GRCh38 is read.*genome='mm10'"):
         assert_array_equal(corpus.read_cells(tmp_path / "x.h5").data.toarray(), counts)
+    counts = cell_ranger(tmp_path / "y.h5", KINDS[:4])
+    with h5py.File(tmp_path / "y.h5", "a") as file:
+        file["matrix/features/genome"] = np.array(["GRCh38", "mm10", "", "mm10"], "S")
+    with pytest.warns(UserWarning) as told:
+        corpus.read_cells(tmp_path / "y.h5")
+    assert any("several genomes: GRCh38, mm10. All of" in str(one.message) for one in told)
     (tmp_path / "features.tsv").write_text(
         "\n".join([*(f"ID{n}\tNAME{n}\tGene Expression" for n in range(3)), "ID3\tNAME3"])
     )
