@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # The Pythons that a wheel is tried with; those that are not here are left out.
-PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
+PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14 python3.15
 # One process a core, and one thread in each for what does not ask for more.
 PYTEST := pytest -n auto --dist worksteal
 export OMP_NUM_THREADS ?= 1
