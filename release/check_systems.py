@@ -180,10 +180,11 @@ def build(name: str, compiler: Sequence[str], link: Sequence[str] = ()) -> tuple
         CC=" ".join(compiler),
         LDSHARED=" ".join([*compiler, "-shared", *link]),
     )
-    version = run(name, *compiler, "--version").splitlines()[0]
+    kind = "clang of zig" if "ziglang" in compiler else compiler[0]
+    version = re.findall(r"\d+\.\d+\.\d+", run(name, *compiler, "--version").splitlines()[0])[-1]
     (sets,) = re.findall(r"annealvi: kernels for (.+)", said)
     return tree, {
-        "built with": re.sub(r" \(.*", "", version),
+        "built with": f"{kind} {version}",
         "warnings": len(re.findall(r": warning: ", said)),
         "tests of kernels": "not run",
         "golden fits identical": "not run",
