@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # The Pythons that a wheel is tried with; those that are not here are left out.
-PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
+PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14 python3.15
 # One process a core, and one thread in each for what does not ask for more.
 PYTEST := pytest -n auto --dist worksteal
 export OMP_NUM_THREADS ?= 1
@@ -18,7 +18,8 @@ SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
 .PHONY: demo docs test test-all test-anndata test-app test-debug test-deep test-oldest test-newest search fuzz sanitize \
-	sanitize-threads bench quality optima examples examples-deep lint clean wheel check-wheel release-check
+	sanitize-threads bench quality optima examples examples-deep lint clean wheel check-wheel check-systems \
+	release-check
 
 demo: $(VENV)/.demo
 	$(BIN)/annealvi demo
@@ -161,6 +162,11 @@ wheel: $(VENV)-wheel/.tools
 # With each Python that is here, in an empty environment without a compiler, outside this folder.
 check-wheel:
 	$(PYTHON) release/check_wheel.py dist --python $(PYTHONS)
+
+# Other compilers, ARM in emulation, macOS compiled only, Windows under Wine; or SYSTEMS="clang arm".
+# Its last result is in docs/record/systems.md.
+check-systems:
+	$(PYTHON) release/check_systems.py $(SYSTEMS)
 
 # All that must pass before a release; hours.
 release-check:

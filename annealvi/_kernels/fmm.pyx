@@ -7,6 +7,7 @@ numbers.
 """
 
 from cython cimport floating, view
+from libc.string cimport memset
 
 from annealvi._kernels._dispatch cimport DATA_BLOCK, bernoulli_t, kernels
 
@@ -19,9 +20,8 @@ cdef bernoulli_t factors(
 ):
     """The arguments of all functions below; K is 0 if there is nothing to do."""
     cdef bernoulli_t own
+    memset(&own, 0, sizeof(bernoulli_t))
     own.K, own.stride, own.scale, own.n_threads = nu.shape[0], nu.shape[1], scale, n_threads
-    own.centre = own.lower = own.upper = own.inverse = NULL
-    own.b_row = own.b_each = 0
     if nu.shape[1] == 0:
         own.K = 0
     if own.K > 0:

@@ -27,7 +27,7 @@ def add_product(
     if n == 0 or K == 0:
         return
     n_threads = shared_among(n_threads, indptr[n] - indptr[0] + n, K, MOVED)
-    for d in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
+    for d in prange(n, nogil=True, num_threads=n_threads, schedule="guided"):
         for i in range(indptr[d], indptr[d + 1]):
             kernels.add_row(K, data[i], &rows[indices[i], 0], &out[d, 0])
 

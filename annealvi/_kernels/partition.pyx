@@ -10,7 +10,7 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MIN
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memset
 
@@ -22,6 +22,18 @@ cdef enum:
     VOCABULARY_BLOCK = 1024  # number of words whose powers one thread sums
     TOPIC_BLOCK = 1 << 18    # size of the topics' part in one matrix product
     LINE = 8                 # number of doubles in a line, see vector.h
+
+
+cdef double exp(double x) noexcept nogil:
+    """The kernels' own: the last digit of a C library's depends on the library."""
+    kernels.real[1].exp_array(1, &x, &x)
+    return x
+
+
+cdef double log(double x) noexcept nogil:
+    kernels.real[1].log_array(1, &x, &x)
+    return x
+
 
 LEAST_WORD = 1e-280  # word probabilities below this may have underflowed
 cdef double LEAST_LOG_WORD = log(LEAST_WORD)
