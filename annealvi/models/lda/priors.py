@@ -37,7 +37,6 @@ the words together with their assignments to topics.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -153,16 +152,16 @@ def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -
 
     def excess(log_x: float) -> float:
         """By how much psi(x) - psi(size x) exceeds `mean`."""
-        x = math.exp(log_x)
+        x = special.exp(log_x)
         return float(_digamma(x) - _digamma(size * x) - mean)
 
-    low = math.log(lowest)
-    high = math.log(highest)
+    low = special.log(lowest)
+    high = special.log(highest)
     if excess(low) >= 0:
         return lowest
     if excess(high) <= 0:
         return highest
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
+    return float(special.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13)))
 
 
 def _digamma(x: Any) -> NDArray:
