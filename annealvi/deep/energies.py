@@ -1,9 +1,10 @@
 r"""Six densities in the plane that are hard to fit with a variational posterior.
 
 Each density p is given up to a constant, as log f = log p + log Z.  All six densities are from
-Huang et al. (2018), Figure 5 and Table 2.  (a), (b), (e) and (f) are variants of densities of Rezende
-and Mohamed (2015).  Density (b) has the factor :math:`\exp(-((\|z/2\|^2 - 2) / 0.5)^2 / 2)`, which
-is our reading of Table 2 of Huang et al.  The values of log Z were computed on grids in float64.
+Huang et al. (2018), Figure 5 and Table 2.  (a), (b), (e) and (f) are variants of densities of
+Rezende and Mohamed (2015).  Density (b) has the factor
+:math:`\exp(-((\|z/2\|^2 - 2) / 0.5)^2 / 2)`, which is our reading of Table 2 of Huang et al.  The
+values of log Z were computed on grids in float64.
 """
 
 from __future__ import annotations
