@@ -77,8 +77,10 @@ def make_app(study: Study, token: str) -> Any:
 
     def page(request: Any) -> Any:
         media_type, names = PARTS[request.path_params["part"]]
-        texts = [files("annealvi").joinpath(name).read_text(encoding="utf-8") for name in names]
-        return Response("\n".join(texts), media_type=media_type)
+        return Response(
+            "\n".join(files("annealvi").joinpath(name).read_text("utf-8") for name in names),
+            media_type=media_type,
+        )
 
     async def upload(request: Any) -> Any:
         name = Path(request.query_params["name"]).name
@@ -103,8 +105,7 @@ def make_app(study: Study, token: str) -> Any:
         name = request.path_params["name"]
         if name not in CALLS:
             raise ValueError(f"There is no {name!r}.")
-        values = await request.json()
-        return JSONResponse(await run_in_threadpool(getattr(study, name), **values))
+        return JSONResponse(await run_in_threadpool(getattr(study, name), **await request.json()))
 
     def document(request: Any) -> Any:
         return Response(
