@@ -945,7 +945,11 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
                 stop_words,
             )
         stop_words = [word for language in languages for word in stop_words_of(language)]
-    elif is_list(stop_words) and len(stop_words) and languages_in(",".join(map(str, stop_words))):
+    elif (
+        is_list(stop_words)
+        and len(stop_words)
+        and all(languages_in(str(word)) for word in stop_words)
+    ):
         warn_user(
             f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
             f"languages, pass {','.join(stop_words)!r}."
