@@ -32,12 +32,12 @@ def segmenter(language: str, breaks: bool) -> Callable[[str], list[str]]:
 
 def _words(text: str, *, split: Callable[[str], list[str]], breaks: bool) -> list[str]:
     """Split a text, sentence by sentence, into its words of at least two characters."""
-    parts = (part for sentence in SENTENCES.findall(text) for part in split(sentence))
+    pieces = (piece for sentence in SENTENCES.findall(text) for piece in split(sentence))
     words = []
-    for part in parts:
-        if len(part) > 1 and part[0].isalpha():
-            words.append(part)
-        elif breaks and not BETWEEN.fullmatch(part):
+    for piece in pieces:
+        if len(piece) > 1 and piece[0].isalpha():
+            words.append(piece)
+        elif breaks and not BETWEEN.fullmatch(piece):
             words.append(BREAK)
     return words
 

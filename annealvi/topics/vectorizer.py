@@ -329,10 +329,12 @@ def split_words(text: str) -> list[str]:
 def split_clauses(text: str) -> list[str]:
     """Return the words of a text, with a BREAK between those that are not neighbours."""
     pattern = PLAIN if text.isascii() else words_with_marks()
-    parts = re.split(f"({pattern})", text)  # what is before the first word, the word, and so on
+    pieces = re.split(f"({pattern})", text)  # what is before the first word, the word, and so on
     # most of these are a space, for which a comparison is faster than a match
-    parts[::2] = ["" if part == " " or BETWEEN.fullmatch(part) else BREAK for part in parts[::2]]
-    return list(filter(None, parts))
+    pieces[::2] = [
+        "" if piece == " " or BETWEEN.fullmatch(piece) else BREAK for piece in pieces[::2]
+    ]
+    return list(filter(None, pieces))
 
 
 def splitter(vectorizer: TopicVectorizer) -> Callable[[str], list[str]] | None:
