@@ -35,6 +35,9 @@ from tests.fuzz.judge import Failure, Trial
 MEMORY = 4 << 30
 #: Examples of a case, cases of a child, and different failures that end a search.
 EXAMPLES, CHUNK, MOST = 10, 100, 50
+#: The folders of examples are kept until the process ends: a worker process of joblib that is
+#: still starting needs the folder in which it was started.
+FOLDERS = tempfile.TemporaryDirectory()
 CHILD = "from tests.fuzz.run import work; work()"
 #: A function that is given a Trial, by the name of what it calls.
 Targets = Mapping[str, Callable[[Trial], None]]
@@ -74,7 +77,7 @@ def run_case(
         begin()
         trial = Trial(draw, lambda line: (lines.append(line), log(line)))  # type: ignore[arg-type]
         try:
-            with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            with chdir(tempfile.mkdtemp(dir=FOLDERS.name)):
                 target(trial)
         except UnsatisfiedAssumption:
             raise
