@@ -235,6 +235,8 @@ class Fit:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
         model.rng = begun.model.rng  # all runs share this generator
         state.resume(plan.settings)  # this completes the last step
+        if len(saved["hooks"]) != len(self.hooks):
+            raise damaged(f"{path}.hooks", f"a list of {len(self.hooks)} states", saved["hooks"])
         for number, (hook, saved_hook) in enumerate(zip(self.hooks, saved["hooks"], strict=True)):
             hook.SCHEMA.restore(hook, saved_hook, f"{path}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:

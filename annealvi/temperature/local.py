@@ -174,7 +174,7 @@ class LocalVariational(Learned):
     per_document = True
     SCHEMA = Schema(**LEARNED, _log_prior=Array(("M",)), _level=Number(TINY, 1.0))
     _parameter_constraints: ClassVar[dict] = {
-        "grid": [Interval(Integral, 2, None, closed="left")],
+        "grid": [Interval(Integral, 2, 10**6, closed="both")],
         "prior": [None, "array-like"],
         "continuous": ["boolean"],
         "normaliser": [StrOptions({"document", "corpus"})],

@@ -200,7 +200,7 @@ class Variational(Learned):
     )
     _parameter_constraints: ClassVar[dict] = {
         "t_max": [Interval(Real, 1, None, closed="neither")],
-        "grid": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "grid": [Interval(Integral, 2, 10**6, closed="both"), "array-like"],
         "prior": [None, "array-like"],
         "partition": [StrOptions({"posterior", "prior"}), LogPartition, "array-like"],
         "damping": [None, Interval(Real, 0, 1, closed="right")],

@@ -371,7 +371,7 @@ def test_grids_of_ones_own(grid):
 @cases(
     "grid",
     *([1.1, 2], [0.5, 1, 2], [1, 2, 2], [1, 3, 2], [1, 2, math.inf], [1, math.nan, 2], [1], []),
-    *([[1, 2], [3, 4]], [[1], [2, 3]], ["cold", "hot"], "fine", None, 0),
+    *([[1, 2], [3, 4]], [[1], [2, 3]], ["cold", "hot"], "fine", None, 0, 10**30),
 )
 def test_wrong_grids(grid):
     with pytest.raises(ValueError, match=r"The 'grid' parameter of Variational must be .* Got "):
