@@ -217,8 +217,10 @@ def test_forged_states(name, changes):
 def test_a_forged_grid_takes_no_memory_and_a_number_is_no_temperature(name):
     temperature, make, _ = CASES[name]
     tree = temperature_tree(temperature.plan(STEPS, 4, model=make()))
-    tree["temperature"]["parameters"]["grid"] = 2**60
+    tree["temperature"]["parameters"]["grid"] = 10**6
     message = r"file is damaged: 'here\.state\.(posterior_|_log_prior)"
     refused(message, restored_temperature, tree, "here", model=make())
+    tree["temperature"]["parameters"]["grid"] = 2**60
+    refused("'grid' parameter of .* must be", restored_temperature, tree, "here", model=make())
     message = r"damaged: 'here.temperature' must be a temperature. Got 2.0"
     refused(message, restored_temperature, tree | {"temperature": 2.0}, "here", model=make())
