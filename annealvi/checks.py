@@ -89,9 +89,10 @@ def checked(function: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
-#: Constraints for parameters that are counts, and for parameters that are fractions of a whole.
+#: Constraints for parameters that are counts, fractions of a whole, or numbers of temperatures.
 COUNT = [Interval(Integral, 1, None, closed="left")]
 SHARE = [Interval(Real, 0, 1, closed="both")]
+GRID_SIZE = [Interval(Integral, 2, 10**6, closed="both")]
 
 
 def validated(**constraints: Any) -> Callable[[Function], Function]:

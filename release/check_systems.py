@@ -206,8 +206,8 @@ def try_kernels(tree: Path, python: Sequence[object], **variables: str) -> Row:
     with ThreadPoolExecutor(2) as pool:
         fits = pool.submit(start, "-m", "bench.speed.same_bits", "--against", golden)
         tests = start("-m", "pytest", "-q", "-p", "no:cacheprovider", *kernels)
-    found = re.findall(r"(\d+) fits are the same to the last bit, (\d+) differ", fits.result())
-    same, different = map(int, found[0]) if found else (0, 0)
+    totals = re.findall(r"(\d+) fits are the same to the last bit, (\d+) differ", fits.result())
+    same, different = map(int, totals[0]) if totals else (0, 0)
     summary = re.findall(r"^=* ?(\d+ .*) in [\d.]+s", tests, re.MULTILINE)
     return {
         "tests of kernels": summary[-1] if summary else "did not end",
@@ -335,15 +335,15 @@ def make_windows_python(place: Path, compiler: Sequence[str]) -> None:
     link("bcryptprimitives.dll", RANDOM_C, "-shared", "-ladvapi32")
     # Modules that call a complex function which Wine lacks get a library of the same functions.
     old = "api-ms-win-crt-math-l1-1-0.dll"
-    users = {file: imports(file, old) for file in place.rglob("*.pyd")}
-    users = {file: wanted for file, wanted in users.items() if wanted & COMPLEX.keys()}
-    wanted = sorted(set().union(*users.values()))
-    exported = [f"{n}=own_{n}" if n in COMPLEX else f"{n}=ucrtbase.{n}" for n in wanted]
-    parts = "".join(
+    imported = {file: imports(file, old) for file in place.rglob("*.pyd")}
+    users = {file: names for file, names in imported.items() if names & COMPLEX.keys()}
+    functions = sorted(set().union(*users.values()))
+    exported = [f"{n}=own_{n}" if n in COMPLEX else f"{n}=ucrtbase.{n}" for n in functions]
+    source = "".join(
         f"{real} own_{name}({real} _Complex z) {{ return __{name[1:5]}__ z; }}\n"
         for name, real in COMPLEX.items()
     )
-    link("crt-math.dll", parts, "-shared", define("crt-math.dll", exported))
+    link("crt-math.dll", source, "-shared", define("crt-math.dll", exported))
     for file in users:
         new = b"crt-math.dll".ljust(len(old), b"\0")
         file.write_bytes(file.read_bytes().replace(old.encode(), new))

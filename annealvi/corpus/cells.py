@@ -309,11 +309,10 @@ def _read_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
     # features are rows and compressed by column, so that the same arrays have cells as rows
     arrays = tuple(group[name][:] for name in ("data", "indices", "indptr"))
     X = check_csr(csr_matrix(arrays, shape=tuple(group["shape"][:])[::-1]))
-    kinds = features["feature_type"].asstr()[:] if "feature_type" in features else ()
-    # features that are no genes may have no genome
-    genomes = dict.fromkeys(
-        filter(None, features["genome"].asstr()[:] if "genome" in features else ())
+    kinds, genomes_of_features = (
+        features[name].asstr()[:] if name in features else () for name in ("feature_type", "genome")
     )
+    genomes = dict.fromkeys(filter(None, genomes_of_features))  # some features have none
     if len(genomes) > 1:
         warn_user(
             f"The genes are of several genomes: {', '.join(genomes)}. All of them are read. To fit "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike, fspath
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from annealvi._kernels import special
 from annealvi.checks import (
+    GRID_SIZE,
     Interval,
     as_array,
     as_numbers,
@@ -32,7 +33,7 @@ _LOST = 1e-8
 
 _GRID = {
     "t_max": [Interval(Real, 1, None, closed="neither")],
-    "size": [Interval(Integral, 2, None, closed="left")],
+    "size": GRID_SIZE,
 }
 
 
@@ -45,7 +46,7 @@ def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
     t_max : float
         The highest temperature, above 1.
     size : int
-        Number of temperatures M, at least 2.
+        Number of temperatures M, from 2 to a million.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
     t_max : float
         The highest temperature, above 1.
     size : int
-        Number of temperatures M, at least 2.
+        Number of temperatures M, from 2 to a million.
 
     Returns
     -------

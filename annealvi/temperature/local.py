@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from scipy.special import roots_jacobi
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import gemm, special
-from annealvi.checks import COUNT, TINY, Interval, check_numbers, checked
+from annealvi.checks import COUNT, GRID_SIZE, TINY, Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
@@ -174,7 +174,7 @@ class LocalVariational(Learned):
     per_document = True
     SCHEMA = Schema(**LEARNED, _log_prior=Array(("M",)), _level=Number(TINY, 1.0))
     _parameter_constraints: ClassVar[dict] = {
-        "grid": [Interval(Integral, 2, 10**6, closed="both")],
+        "grid": GRID_SIZE,
         "prior": [None, "array-like"],
         "continuous": ["boolean"],
         "normaliser": [StrOptions({"document", "corpus"})],

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
-from annealvi.checks import TINY, Interval, as_array, check_numbers, checked
+from annealvi.checks import GRID_SIZE, TINY, Interval, as_array, check_numbers, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema, damaged
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
@@ -200,7 +200,7 @@ class Variational(Learned):
     )
     _parameter_constraints: ClassVar[dict] = {
         "t_max": [Interval(Real, 1, None, closed="neither")],
-        "grid": [Interval(Integral, 2, 10**6, closed="both"), "array-like"],
+        "grid": [*GRID_SIZE, "array-like"],
         "prior": [None, "array-like"],
         "partition": [StrOptions({"posterior", "prior"}), LogPartition, "array-like"],
         "damping": [None, Interval(Real, 0, 1, closed="right")],

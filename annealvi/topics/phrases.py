@@ -58,13 +58,13 @@ def find_phrases(
     # the number of texts that contain each run
     frequency = Counter(run for words in texts() for run in set(_runs(words, collocations)))
     # phrases in too many texts, with spaces around each; a part of such a phrase is also left out
-    too_frequent = "  ".join(run for run, n in frequency.items() if n > max_df)
+    too_frequent = "".join(f" {run} " for run, n in frequency.items() if n > max_df)
     return {
         run
         for run, n in frequency.items()
         if n >= max(min_df, LEAST_COUNT)
         and stop_words.isdisjoint(run.split(" "))
-        and f" {run} " not in f" {too_frequent} "
+        and f" {run} " not in too_frequent
     }
 
 

@@ -534,11 +534,10 @@ class TopicVectorizer(CountVectorizer):
         phrase is a run of words, without stop words, in which all neighbours are collocations:
         they occur side by side at least ten times, and their normalised pointwise mutual
         information (Bouma 2009) is at least 0.5.  Words are not side by side if punctuation, a
-        number, a single letter, an empty line or a bullet is between them.  Where your own
-        `tokenizer` or `token_pattern` has removed these, is unknown, so all its words are side by
-        side.  The limits on rare and frequent words apply to phrases, except that `max_features`
-        excludes no phrase.  If you pass a `vocabulary`, its entries that contain a space are the
-        phrases.
+        number, a single letter, an empty line or a bullet is between them.  Your own `tokenizer`
+        or `token_pattern` does not return these, so all its words are side by side.  The limits on
+        rare and frequent words apply to phrases, except that `max_features` excludes no phrase.  If
+        you pass a `vocabulary`, its entries that contain a space are the phrases.
     language : {"zh", "ja", "th"}, default=None
         Chinese, Japanese or Thai, which are written without spaces between words.  Words are found
         by jieba, SudachiPy (with the dictionary sudachidict_core) or PyThaiNLP, which must be
@@ -783,6 +782,7 @@ def count_words(
 
 def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str, int]) -> set[str]:
     """Find the phrases of texts, with the limits on the number of texts with a word."""
+    # this tokenizer returns breaks, and does not join phrases
     plain = copied(counter).set_params(
         phrases=False,
         stop_words=None,

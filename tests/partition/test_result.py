@@ -24,6 +24,8 @@ def test_grids():
             assert temperatures[0] == 1
             assert_allclose(temperatures[-1], t_max)
             assert len(temperatures) == size and np.all(np.diff(temperatures) > 0)
+        with pytest.raises(ValueError, match=r"'size' parameter of .* range \[2, 1000000\]. Got 1"):
+            grid(10, 10**30)
 
 
 @cases(
