@@ -159,7 +159,9 @@ class Report:
 
     def add(self, case: str, outcomes: Mapping[str, int], failures: list[dict[str, str]]) -> None:
         self.outcomes[case.split(":")[1]].update({"cases": 1, **outcomes})
-        self.findings += [Finding(case, **failure) for failure in failures]
+        for failure in failures:
+            print(f"{failure['kind']} in case {case}", file=sys.stderr, flush=True)  # at once
+            self.findings.append(Finding(case, **failure))
 
     def distinct(self) -> dict[tuple[str, ...], list[Finding]]:
         """The findings by their signature."""
