@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from annealvi._kernels import gemm, special
-from annealvi.checks import check_numbers, checked
+from annealvi.checks import check_numbers, check_squares, checked
 from annealvi.exceptions import BadParameter
 from annealvi.proximity.statistics import Bernoulli, Floats
 
@@ -64,7 +64,7 @@ class BernoulliFactorModel:
     Raises
     ------
     ValueError
-        If a number is out of its range, or X is not finite.
+        If a number is out of its range, X is not finite, or its squares overflow.
     """
 
     @checked
@@ -79,6 +79,7 @@ class BernoulliFactorModel:
                 must_be="of shape (n_samples, n_features) or (n_runs, n_samples, n_features)",
                 got=data,
             )
+        check_squares(data.reshape(-1, data.shape[-1]))
         probability = check_numbers(prior_probability, "prior_probability")
         if probability.ndim > 1 or not probability.size:
             raise BadParameter(

@@ -160,7 +160,7 @@ class Report:
     def add(self, case: str, outcomes: Mapping[str, int], failures: list[dict[str, str]]) -> None:
         self.outcomes[case.split(":")[1]].update({"cases": 1, **outcomes})
         for failure in failures:
-            print(f"{failure['kind']} in case {case}", file=sys.stderr, flush=True)  # at once
+            print(Finding(case, **failure), file=sys.stderr, flush=True)  # at once
             self.findings.append(Finding(case, **failure))
 
     def distinct(self) -> dict[tuple[str, ...], list[Finding]]:

@@ -107,6 +107,13 @@ def test_bad_means(means):
     refused("'means' parameter must be", problem()[1].check_means, means)
 
 
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3, 2)])
+def test_data_whose_squares_overflow(shape):
+    """As in the mixtures: the ELBO would be minus infinity."""
+    with pytest.raises(ValueError, match="sum of the squares of X .* Rescale X"):
+        BernoulliFactorModel(np.full(shape, 1e200))
+
+
 def test_runs_of_data_are_as_many_as_runs_of_means():
     model = problem(runs_of_data=True)[1]
     assert model.check_means(np.zeros((RUNS, K, D))).shape == (RUNS, K, D)
