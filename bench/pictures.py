@@ -158,7 +158,7 @@ def photograph(link: str, name: str, width: int, height: int, scale: float, is_d
     if browser is None:
         raise SystemExit("Chromium is needed to photograph pages, and it is not installed.")
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    options += ["--virtual-time-budget=4000", f"--window-size={width},{height}"]
+    options += ["--timeout=8000", f"--window-size={width},{height}"]
     options += [f"--force-device-scale-factor={scale}"]
     options += [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"]
     command = [browser, *options, f"--screenshot={FOLDER / name}.png", link]
