@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length
@@ -35,7 +36,7 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the arrays have different lengths, or are empty.
+        If the arrays have different lengths, are empty, or contain labels that cannot be sorted.
 
     References
     ----------
@@ -51,6 +52,10 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
         array = as_array(labels)
         if array.ndim != 1 or not len(array):
             raise BadParameter(name, "an array of shape (n_samples,)", array)
+        try:
+            np.unique(array)
+        except TypeError:
+            raise BadParameter(name, "labels of one kind, such as all str or all int", labels) from None
     check_consistent_length(labels_true, labels_pred)
     # a row for each label and a column for each class
     table: Any = contingency_matrix(labels_true, labels_pred, sparse=True)

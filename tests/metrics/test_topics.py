@@ -384,3 +384,8 @@ def test_purity_counts_the_most_frequent_label_of_each_class():
 def test_bad_labels(one, other):
     with pytest.raises(ValueError):
         purity(one, other)
+
+
+def test_labels_that_cannot_be_sorted():
+    with pytest.raises(ValueError, match=r"'labels_true' .* one kind.*Got \['a', None\]"):
+        purity(["a", None], [0, 1])
