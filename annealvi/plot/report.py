@@ -330,11 +330,9 @@ def _shares(drawn: pictures.Courses | None) -> dict[str, Any] | None:
     return {
         "labels": [clean(label, 80) for label in drawn.labels],
         "nDocuments": drawn.n_documents.tolist(),
-        "shares": [_rounded(shares) for shares in drawn.values.T],
-        "margins": [_rounded(margins) for margins in drawn.margins.T],
-        "ofRefits": None
-        if drawn.of_refits is None
-        else [_rounded(margins) for margins in drawn.of_refits.T],
+        "shares": _rounded(drawn.values.T),
+        "margins": _rounded(drawn.margins.T),
+        "ofRefits": None if drawn.of_refits is None else _rounded(drawn.of_refits.T),
     }
 
 
