@@ -10,7 +10,7 @@ import os
 import re
 from argparse import Namespace
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, filterfalse, islice
@@ -106,10 +106,10 @@ class Corpus:
     #: All columns by their names, with None for missing values.
     table: Any = None
 
-    def take(self, numbers: list[int]) -> Corpus:
+    def take(self, numbers: Collection[int]) -> Corpus:
         """Return these documents of a corpus of texts."""
         columns, table = (
-            {name: [column[n] for n in numbers] for name, column in dict(columns).items()}
+            {name: [column[n] for n in numbers] for name, column in columns.items()}
             for columns in (self.columns, self.table)
         )
         texts = [(self.texts or [])[n] for n in numbers]
@@ -307,12 +307,13 @@ def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]
     documents: dict[PurePath, str] = {}
     errors = {}
     for file in files:
+        full_path = path / file
         try:
             if file.suffix.lower() == ".docx":
-                with naming(path / file, "a .docx file"):
-                    documents[file] = "\n".join(read_docx(path / file))
+                with naming(full_path, "a .docx file"):
+                    documents[file] = "\n".join(read_docx(full_path))
             else:
-                documents[file] = read_text(path / file, encoding)
+                documents[file] = read_text(full_path, encoding)
         except ValueError as error:
             errors[file.as_posix()] = error
     if errors:
