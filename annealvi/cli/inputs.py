@@ -465,16 +465,17 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
     lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
     cells = list(filter(None, lines.values()))  # without blank lines
     is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))
-    if is_numbered and all(len(row) == len(header) + 1 for row in cells):
+    n_columns = len(header)
+    if is_numbered and all(len(row) == n_columns + 1 for row in cells):
         return ["", *header]  # the column of row names has no name
     for line, row in lines.items():
-        if len(row) > len(header) and any(row[len(header) :]):
+        if any(row[n_columns:]):
             raise ValueError(
                 f"the row that ends on line {line} has {len(row)} columns, but the header has "
-                f"{len(header)} columns. Put texts that contain {separator!r} in quotation marks."
+                f"{n_columns} columns. Put texts that contain {separator!r} in quotation marks."
             )
     if separator != ALONE:
-        short = [line for line, row in lines.items() if 0 < len(row) < len(header)]
+        short = [line for line, row in lines.items() if 0 < len(row) < n_columns]
         if short:
             warn_user(
                 f"In {origin}, rows have fewer columns than the header, as if a separator were "

@@ -67,13 +67,13 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
         tokens = []
         for number, line in enumerate(stream, start=4):
             if line.strip():
-                cells = TOKEN.fullmatch(line.strip())
-                if cells is None:
+                token = TOKEN.fullmatch(line.rstrip())
+                if token is None:
                     raise ValueError(
                         f"line {number} must have six parts, of which all but the source and the "
                         f"type are numbers. Got {line.decode(errors='replace')!r}."
                     )
-                tokens.append(cells.groups())
+                tokens.append(token.groups())
         if not tokens:
             raise ValueError("the file contains no words.")
         numbers = np.array([(doc, word, topic) for doc, word, _, topic in tokens], dtype=np.int64)

@@ -160,7 +160,7 @@ class Array(Field):
 
     def load(self, value: Any, path: str, sizes: Sizes) -> NDArray:
         """Check an array from a file; `sizes` has the values that its shape refers to."""
-        dtype = np.dtype(sizes.get(self.dtype, self.dtype))  # type: ignore[call-overload]
+        dtype = np.dtype(sizes.get(self.dtype, self.dtype))  # type: ignore[arg-type, call-overload]
         shape = tuple(_size(side, sizes) for side in self.shape)
         has_dtype_and_ndim = (
             isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
@@ -173,8 +173,8 @@ class Array(Field):
         if dtype.kind == "f" and (self.finite or self.positive) and value.size:
             smallest = value.min()
             largest = value.max()  # NaN if the array contains NaN
-            is_finite = np.isfinite(smallest) and np.isfinite(largest)
-            if not is_finite or (self.positive and smallest <= 0):
+            lower = 0.0 if self.positive else -np.inf
+            if not lower < smallest <= largest < np.inf:
                 raise damaged(
                     path,
                     f"an array of {'positive and ' if self.positive else ''}finite numbers",

@@ -312,9 +312,10 @@ def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
             combined = pandas.Series(combined, groups.index)
         # dtype object, because a categorical index cannot contain the new name
         large = table.index[~small].astype(object)
-        for number, value in enumerate(values):
-            small_row = summary.by_group(combined, value=value)
-            tables[number] = pandas.concat([tables[number][~small].set_axis(large), small_row])
+        tables = [
+            pandas.concat([frame[~small].set_axis(large), summary.by_group(combined, value=value)])
+            for frame, value in zip(tables, values, strict=True)
+        ]
     # `concat` has lost the name of the index
     return [frame.rename_axis(table.index.name) for frame in tables]
 

@@ -309,7 +309,7 @@ def readable_documents(summary: Any) -> list[int]:
     if summary.texts is None:
         return []
     n_documents = len(summary.texts)
-    numbers = np.unique(np.linspace(0, n_documents - 1, min(n_documents, N_READ)).astype(int))
+    numbers = np.linspace(0, n_documents - 1, min(n_documents, N_READ)).astype(int)
     n_bytes = sum(min(len(summary.texts[number]), TEXT_LENGTH) for number in numbers)
     n_bytes += BYTES_OF_WORD * np.diff(summary.counts.indptr)[numbers].sum()
     return numbers[:: int(np.ceil(n_bytes / READ_BYTES)) or 1].tolist()
