@@ -345,7 +345,7 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
     if stored.ndim == 2:
         bits = np.unpackbits(stored, axis=1, count=shape[0] * shape[1])
         return bits.astype(np.float32)
-    return stored.reshape(len(stored), -1).astype(np.float32) / 255
+    return stored.reshape(len(stored), -1).astype(np.float32) / np.float32(255)
 
 
 def _read(path: Path) -> Bunch:
