@@ -274,7 +274,7 @@ class ProgressBar:
         self._in_use = True
         try:
             yield
-            if self._line is not None and self._monitor is not None:
+            if self._monitor is not None:  # only if there is a line
                 self._describe()
         finally:
             if self._line is not None:
@@ -290,14 +290,8 @@ class ProgressBar:
         if self._line is not None:
             self._line.note = text
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"desc": self.desc, "file": self.file, "delay": self.delay}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.desc = state["desc"]
-        self.file = state["file"]
-        self.delay = state["delay"]
-        self._outside_a_fit()
+    def __reduce__(self) -> Any:
+        return type(self), (self.desc, self.file, self.delay)
 
     def __repr__(self) -> str:
         return f"ProgressBar(desc={self.desc!r})"

@@ -45,8 +45,9 @@ class Interval(_param_validation.Interval):
     def __contains__(self, value: Any) -> bool:
         """Whether a number is in the interval; integers are compared exactly."""
         number = as_float(value)
-        is_integer = isinstance(value, Integral) and math.isfinite(number)
-        return super().__contains__(value if is_integer else number) and math.isfinite(number)
+        return math.isfinite(number) and super().__contains__(
+            value if isinstance(value, Integral) else number
+        )
 
 
 def calm() -> Any:
@@ -67,7 +68,7 @@ def checked(function: Function) -> Function:
     The error names ``Class.method`` for the method's parameters, ``Class`` for other parameters.
     """
     parameters = signature(function).parameters
-    is_method = next(iter(parameters), None) == "self"
+    is_method = "self" in parameters
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -154,9 +155,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
         if attributes_before is not None:
             for name in vars(estimator).keys() - attributes_before.keys():
                 delattr(estimator, name)
-            for name, value in attributes_before.items():
-                if vars(estimator).get(name) is not value:
-                    setattr(estimator, name, value)
+            vars(estimator).update(attributes_before)
         raise
 
 
@@ -225,10 +224,15 @@ def check_inverses(value: ArrayLike, name: str, min_length: int = 1) -> NDArray[
             array,
         )
     array = array.astype(float)
-    wrong_values = array[~(np.isfinite(array) & (array > 0))]
-    if wrong_values.size:
-        raise BadParameter(name, "positive and finite", wrong_values[0])
+    _check_all(array, array > 0, name, "positive and finite")
     return array
+
+
+def _check_all(array: NDArray, is_allowed: NDArray, name: str, must_be: str) -> None:
+    """Raise BadParameter about the first value of an array that is not finite or not allowed."""
+    wrong_values = array[~(np.isfinite(array) & is_allowed)]
+    if wrong_values.size:
+        raise BadParameter(name, must_be, wrong_values.flat[0])
 
 
 def check_numbers(
@@ -247,11 +251,7 @@ def check_numbers(
             _shown(value, array),
         )
     lower = np.float64(TINY) if positive else -np.inf  # compared in float64, also with float32
-    wrong_values = array[~(np.isfinite(array) & (array >= lower))]
-    if wrong_values.size:
-        raise BadParameter(
-            name, "positive and finite" if positive else "finite", wrong_values.flat[0]
-        )
+    _check_all(array, array >= lower, name, "positive and finite" if positive else "finite")
     return array.astype(float)
 
 
@@ -311,13 +311,11 @@ def check_prior(
     name: str,
     shapes: tuple[tuple[int, ...], ...],
     dtype: np.dtype,
-    *,
-    summed: bool = False,
 ) -> float | NDArray[np.float64]:
     """Check a Dirichlet prior: a positive finite number, or an array of one of the `shapes`.
 
-    The prior must not underflow in the dtype that the model computes in.  If `summed` is true, the
-    sum of the prior times :data:`HEADROOM` must not overflow either.
+    The prior must not underflow in the dtype that the model computes in, and the sum of the prior
+    times :data:`HEADROOM` must not overflow.
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu":
@@ -326,8 +324,8 @@ def check_prior(
         raise BadParameter(
             name, f"a float or an array of shape {' or '.join(map(str, shapes))}", array
         )
-    # the last length of a shape is the number of values in a sum; 0 means no sum
-    _check_positive(array, name, dtype, n_summed=shapes[-1][-1] * summed)
+    # the last length of a shape is the number of values in a sum
+    _check_positive(array, name, dtype, n_summed=shapes[-1][-1])
     return float(array) if array.ndim == 0 else array.astype(float)
 
 
@@ -341,10 +339,9 @@ def check_priors(
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
     """Check the two priors of LDA, where `shape` is (K, V); `suffix` ends their names in errors."""
     K, V = shape
-    alpha_name, eta_name = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
-    checked_alpha = check_prior(alpha, alpha_name, shapes=((K,),), dtype=dtype, summed=True)
-    return checked_alpha, check_prior(
-        eta, eta_name, shapes=((V,), (K, V)), dtype=dtype, summed=True
+    return (
+        check_prior(alpha, f"doc_topic_prior{suffix}", shapes=((K,),), dtype=dtype),
+        check_prior(eta, f"topic_word_prior{suffix}", shapes=((V,), (K, V)), dtype=dtype),
     )
 
 
@@ -362,21 +359,18 @@ def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.
 def _check_positive(array: NDArray, name: str, dtype: np.dtype, n_summed: int) -> None:
     """Check that all values are positive and in the range of the model's dtype.
 
-    If `n_summed` is not 0, the sum of `n_summed` values, multiplied by :data:`HEADROOM`, must also
-    be in that range.
+    The sum of `n_summed` values, multiplied by :data:`HEADROOM`, must also be in that range.
     """
     smallest = array.min()
     largest = array.max()  # NaN if the array contains NaN
     if not (smallest > 0 and largest < np.inf):
-        raise BadParameter(
-            name, "positive and finite", array[~(np.isfinite(array) & (array > 0))].flat[0]
-        )
+        _check_all(array, array > 0, name, "positive and finite")
     # scalars of float64, because NumPy then compares numbers of float32 in float64
     tiny = np.float64(np.finfo(dtype).tiny)
-    huge = np.float64(np.finfo(dtype).max) / (HEADROOM * n_summed if n_summed else 1.0)
+    huge = np.float64(np.finfo(dtype).max) / (HEADROOM * n_summed)
     if smallest < tiny or largest > huge:
-        sums = f"sums of {n_summed} numbers of " if n_summed else ""
-        must_be = f"in [{tiny:.3g}, {huge:.3g}], the range of {sums}{dtype}, the dtype of the fit"
-        if smallest < tiny:
-            raise BadParameter(name, must_be, smallest)
-        raise BadParameter(name, must_be, largest)
+        must_be = (
+            f"in [{tiny:.3g}, {huge:.3g}], the range of sums of {n_summed} numbers of {dtype}, the "
+            "dtype of the fit"
+        )
+        raise BadParameter(name, must_be, smallest if smallest < tiny else largest)

@@ -192,8 +192,8 @@ def load_images(name: str, *, data_home: str | PathLike | None = None) -> Bunch:
     if len(shape) == 1:
         side = isqrt(8 * shape[0])
         shape = (side, side)
-    pixels = {key: _pixels(values, shape) for key, values in images.items()}
-    return Bunch(**{key.replace("X", "data"): pixels[key] for key in pixels}, shape=shape, **arrays)
+    data = {key.replace("X", "data"): _pixels(stored, shape) for key, stored in images.items()}
+    return Bunch(**data, shape=shape, **arrays)
 
 
 @validated(
@@ -237,7 +237,7 @@ def make_topic_corpus(
     topics = _dirichlet(rng, topic_word_prior, n_topics, n_features, "topic_word_prior")
     document_topics = _dirichlet(rng, doc_topic_prior, n_documents, n_topics, "doc_topic_prior")
     lengths = rng.poisson(document_length, len(document_topics))
-    shares = document_topics / document_topics.sum(1)[:, None]
+    shares = document_topics / document_topics.sum(1, keepdims=True)
     rows = [
         csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(float))
         for length, share in zip(lengths, shares, strict=True)
@@ -270,13 +270,10 @@ def load_shapes() -> Bunch:
     """
     text = (resources.files(_MODULE) / "shapes.txt").read_text(encoding="utf-8")
     lines = [line.split() for line in text.splitlines() if not line.startswith("# ") and line]
-    images = [
-        "".join(lines[row][column] for row in range(first, first + 4))
-        for first in range(0, len(lines), 4)
-        for column in range(len(lines[first]))
-    ]
-    data = np.array([[float(pixel == "#") for pixel in image] for image in images])
-    return Bunch(data=data, shape=(4, 4))
+    # each line contains a row of pixels of four images
+    pixels = np.array([[list(row) for row in line] for line in lines]) == "#"
+    images = pixels.reshape(-1, 4, 4, 4).swapaxes(1, 2)
+    return Bunch(data=images.reshape(8, 16).astype(float), shape=(4, 4))
 
 
 @validated(
@@ -319,9 +316,9 @@ def make_shape_mixture(
         component that an image contains, otherwise 0.
     """
     rng = check_random_state(random_state)
-    images = load_shapes().data
-    if shapes is not None:
-        images = check_matrix(shapes, dtype=np.float64, accept_sparse=False, name="shapes")
+    if shapes is None:
+        shapes = load_shapes().data
+    images = check_matrix(shapes, dtype=np.float64, accept_sparse=False, name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
     n_samples = int(n_samples)
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)

@@ -18,7 +18,7 @@ def warn_user(text: str | Warning, category: type[Warning] = UserWarning) -> Non
     frame = inspect.currentframe()
     is_own = re.compile(r"(annealvi|sklearn)\b").match
     while frame and frame.f_back and is_own(frame.f_globals.get("__name__", "")):
-        level = level + 1
+        level += 1
         frame = frame.f_back
     warnings.warn(text, category, stacklevel=level)
 
@@ -56,8 +56,7 @@ class BadParameter(InvalidParameterError):  # noqa: N818
     def __str__(self) -> str:
         of = f" of {self.owner}" if self.owner else ""
         text = f"The {self.name!r} parameter{of} must be {self.must_be}. "
-        text += f"Got {_shown(self.got)} instead."
-        return f"{text} {self.hint}" if self.hint else text
+        return f"{text}Got {_shown(self.got)} instead. {self.hint}".rstrip()
 
 
 def _shown(value: Any) -> str:

@@ -27,7 +27,8 @@ CHUNK = 1 << 20
 SUMMED = 1024
 #: Errors that a damaged matrix can cause in SciPy, NumPy and Python.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-_INDICES = (np.dtype(np.int32), np.dtype(np.int64))
+#: The dtypes of the indices of sparse matrices.
+INDEX_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def check_matrix(
@@ -45,7 +46,6 @@ def check_matrix(
     Every function of the library that takes a matrix calls this first.  Until the calling function
     has returned, no other thread and no callback may change the arrays of a sparse matrix.
     """
-    dtype = list(dtype) if isinstance(dtype, tuple) else dtype
     if _are_pairs(X):
         raise ValueError(
             f"{name} must be a matrix of counts. Got lists of (word, count) pairs, the format of "
@@ -75,10 +75,8 @@ def check_matrix(
             )
     if not X.dtype.isnative:  # scikit-learn converts all but the columns of a DataFrame
         X = X.astype(X.dtype.newbyteorder("="))
-    if issparse(X) and not _in_order(X):
-        X = X.copy()
-        X.has_canonical_format = False
-        X.has_sorted_indices = False
+    if issparse(X) and not _is_canonical(X):
+        X = csr_of(X.data, X.indices, X.indptr, X.shape).copy()
         X.sum_duplicates()
         assert_all_finite(X.data, input_name=name)
     return X
@@ -160,11 +158,9 @@ def sound_csr(X: Any, name: str = "X") -> csr_matrix:
         return _checked(X)
     except DAMAGE as error:
         # Python's messages about objects that are not arrays do not help the user
-        if isinstance(error, ValueError):
-            raise ValueError(f"The sparse matrix {name} is damaged: {error}") from error
-        raise ValueError(
-            f"The sparse matrix {name} is damaged: its shape or its arrays are unusable"
-        ) from error
+        is_clear = isinstance(error, ValueError)
+        reason = error if is_clear else "its shape or its arrays are unusable"
+        raise ValueError(f"The sparse matrix {name} is damaged: {reason}") from error
 
 
 def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> csr_matrix:
@@ -200,14 +196,18 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     data, indices, indptr = (vars(X).get(name) for name in ("data", "indices", "indptr"))
     if not (_is_plain(data) and _is_plain(indices) and _is_plain(indptr)):
         return False
-    if data.dtype not in FLOATS or indices.dtype not in _INDICES or indices.dtype != indptr.dtype:
+    if (
+        data.dtype not in FLOATS
+        or indices.dtype not in INDEX_DTYPES
+        or indices.dtype != indptr.dtype
+    ):
         return False
     shape: Any = len(indptr) - 1, getattr(estimator, "n_features_in_", None)
     if X.shape != shape or 0 in shape or not all(isinstance(side, Integral) for side in X.shape):
         return False
     if indptr[0] != 0 or not indptr[-1] == len(indices) == len(data):
         return False
-    if np.any(indptr[1:] < indptr[:-1]) or not _in_order(X):
+    if np.any(indptr[1:] < indptr[:-1]) or not _is_canonical(X):
         return False
     inside = indices.min(initial=0) >= 0 and indices.max(initial=0) < shape[1]
     # no comparison with NaN is true
@@ -216,24 +216,18 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
 
 def _is_plain(array: Any) -> bool:
     """Whether a kernel can read an array without conversion."""
-    if type(array) is not np.ndarray or array.ndim != 1:
-        return False
-    return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+    return (
+        type(array) is np.ndarray
+        and array.ndim == 1
+        and array.flags.c_contiguous
+        and array.flags.aligned
+        and array.dtype.isnative
+    )
 
 
-def _in_order(X: csr_matrix) -> bool:
-    """Whether the column indices of each row increase.  SciPy's own flag may be out of date."""
-    n_entries = len(X.indices)
-    for first in range(0, n_entries, CHUNK):  # the matrix may be larger than memory
-        stop = min(first + CHUNK, n_entries - 1)
-        ascending = X.indices[first + 1 : stop + 1] > X.indices[first:stop]
-        # values of the dtype of indptr: otherwise NumPy would copy indptr
-        begin, end = np.searchsorted(X.indptr, X.indptr.dtype.type([first + 1, stop + 1]))
-        ends = X.indptr[begin:end]  # ends of rows: the next entry belongs to another row
-        ascending[ends - 1 - first] = True
-        if not ascending.all():
-            return False
-    return True
+def _is_canonical(X: csr_matrix) -> bool:
+    """Whether the column indices of each row increase.  X's own flag may be out of date."""
+    return csr_of(X.data, X.indices, X.indptr, X.shape).has_canonical_format
 
 
 def _checked(X: Any) -> csr_matrix:

@@ -89,7 +89,7 @@ class Tempering(NamedTuple):
     @property
     def mean(self) -> float:
         """The mean of b over the data of the batch."""
-        return float(self.inverse if isinstance(self.inverse, float) else np.mean(self.inverse))
+        return float(np.mean(self.inverse))
 
     @property
     def of_priors(self) -> float:

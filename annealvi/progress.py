@@ -69,7 +69,7 @@ class Progress:
         self._shown = shown
         self._timed = timed
         # a new line can replace the last one
-        self._is_live = "ipykernel" in sys.modules or bool(getattr(self._file, "isatty", bool)())
+        self._is_live = "ipykernel" in sys.modules or getattr(self._file, "isatty", bool)()
         self._bar: Any = None
         self._is_drawn = not delay
         self._ended = threading.Event()

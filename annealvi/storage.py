@@ -101,10 +101,13 @@ def tree_of(estimator: Any) -> dict[str, Any]:
     """Return a fitted estimator as a tree of dicts, lists and arrays."""
     parameters = contents(estimator)
     functions = [name for name, value in parameters.items() if has_function(value)]
-    kept = {name: parameters[name] for name in parameters if name not in functions}
     return {
         "estimator": type(estimator).__name__,
-        "parameters": {name: parameter_tree(value, name) for name, value in kept.items()},
+        "parameters": {
+            name: parameter_tree(value, name)
+            for name, value in parameters.items()
+            if name not in functions
+        },
         "functions": functions,  # their names: the user passes them when the file is loaded
         "state": estimator.state_dict(),
     }
@@ -149,10 +152,10 @@ def load(path: str | PathLike, **parameters: Any) -> Any:
     return estimator_of(read(path, KIND)["tree"], parameters)
 
 
-def estimator_of(tree: Any, replacements: Mapping[str, Any] | None = None, path: str = "") -> Any:
+def estimator_of(tree: Any, replacements: Mapping[str, Any] = {}, path: str = "") -> Any:
     """Make an estimator from the tree of a file; `replacements` of parameters in the file."""
     values = ESTIMATOR.load(tree, path)
-    replacements = replacements or {}
+
     cls = class_of(values["estimator"])
     possible = inspect.signature(cls).parameters
     for name in replacements:
@@ -162,7 +165,10 @@ def estimator_of(tree: Any, replacements: Mapping[str, Any] | None = None, path:
                 f"{list(possible)}."
             )
     inner = f"{path}." if path else ""
-    parameters = parameters_of(values["parameters"], cls, f"{inner}parameters") | dict(replacements)
+    parameters = {
+        **parameters_of(values["parameters"], cls, f"{inner}parameters"),
+        **replacements,
+    }
     for name, parameter in possible.items():
         needed = name in values["functions"] or parameter.default is parameter.empty
         if needed and name not in parameters:

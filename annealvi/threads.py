@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from threading import RLock
@@ -30,32 +31,24 @@ class _Lock:
         """Make a lock that no thread holds."""
         self.turn = RLock()  # the separate lock of `writing`
         self._changed = threading.Condition()  # guards all fields below; notified of changes
-        self._n_taken: dict[int, int] = {}  # how many times each reading thread has the lock
+        self._n_taken = Counter[int]()  # how many times each reading thread has the lock
         self._writer: int | None = None  # the thread that holds the lock alone
         self._writer_depth = 0  # how many times the writer has taken the lock
         self._n_waiting_readers = 0
         self._n_admitted_readers = 0  # waiting readers that come before the next writer
         self._n_waiting_writers = 0
 
-    def shared(self) -> _Side:
-        """Return the context manager that holds the lock as one of its readers."""
-        return _Side(self._read, self._read_no_more)
-
-    def alone(self) -> _Side:
-        """Return the context manager that holds the lock as its only writer."""
-        return _Side(self._take, self._let_go)
-
-    def _read(self) -> None:
+    def read(self) -> None:
         """Take the lock to read; wait if the calling thread does not hold it yet."""
         me = threading.get_ident()
         with self._changed:
             # a thread that holds the lock must not wait for itself
             if me not in self._n_taken and me != self._writer:
                 self._wait_to_read()
-            self._n_taken[me] = self._n_taken.get(me, 0) + 1
+            self._n_taken[me] += 1
 
-    def _read_no_more(self) -> None:
-        """Return the lock that `_read` took."""
+    def read_no_more(self) -> None:
+        """Return the lock that `read` took."""
         me = threading.get_ident()
         with self._changed:
             self._n_taken[me] -= 1
@@ -77,7 +70,7 @@ class _Lock:
             self._n_admitted_readers = max(0, self._n_admitted_readers - 1)
             self._changed.notify_all()  # a writer may wait for the last admitted reader
 
-    def _take(self) -> None:
+    def take(self) -> None:
         """Take the lock alone; wait if the calling thread does not hold it alone yet."""
         me = threading.get_ident()
         with self._changed:
@@ -86,8 +79,8 @@ class _Lock:
             self._writer = me
             self._writer_depth += 1
 
-    def _let_go(self) -> None:
-        """Return the lock that `_take` took."""
+    def let_go(self) -> None:
+        """Return the lock that `take` took."""
         with self._changed:
             self._writer_depth -= 1
             if not self._writer_depth:
@@ -131,21 +124,18 @@ class _Side:
 _locks: dict[int, tuple[Callable[[], Any], _Lock]] = {}
 #: An entry for ids that are not in _locks, whose reference never returns an object.
 _NO_LOCK = (lambda: None, _Lock())
-#: Held while a lock is added to _locks.
+#: Held while a lock is looked up in _locks, or added.
 _adding = RLock()
 
 
 def _lock_of(owner: Any) -> _Lock:
     """Return the lock of an object, which is made at the first use."""
-    reference, lock = _locks.get(id(owner), _NO_LOCK)
-    if reference() is not owner:  # no lock, or that of an earlier object with the same id
-        with _adding:
-            # again, because another thread may have added the lock in the meantime
-            reference, lock = _locks.get(id(owner), _NO_LOCK)
-            if reference() is not owner:
-                lock = _Lock()
-                # when the object is deleted, its entry is removed
-                _locks[id(owner)] = weakref.ref(owner, partial(_locks.pop, id(owner))), lock
+    with _adding:
+        reference, lock = _locks.get(id(owner), _NO_LOCK)
+        if reference() is not owner:  # no lock, or that of an earlier object with the same id
+            lock = _Lock()
+            # when the object is deleted, its entry is removed
+            _locks[id(owner)] = weakref.ref(owner, partial(_locks.pop, id(owner))), lock
     return lock
 
 
@@ -156,12 +146,14 @@ def writing(owner: Any) -> Any:
 
 def reading(owner: Any) -> Any:
     """Return a context in which no other thread changes an object."""
-    return _lock_of(owner).shared()
+    lock = _lock_of(owner)
+    return _Side(lock.read, lock.read_no_more)
 
 
 def changing(owner: Any) -> Any:
     """Return a context, for short use, in which no other thread reads or changes an object."""
-    return _lock_of(owner).alone()
+    lock = _lock_of(owner)
+    return _Side(lock.take, lock.let_go)
 
 
 def _in_child() -> None:

@@ -17,8 +17,20 @@ from annealvi.exceptions import InconsistentVersionWarning, warn_user
 KEY = "_annealvi_version"
 #: The libraries that :func:`show_versions` lists: those that are required come first.
 LIBRARIES = (
-    *("annealvi", "numpy", "scipy", "scikit-learn", "threadpoolctl", "safetensors", "tqdm"),
-    *("pandas", "matplotlib", "plotly", "dask", "torch", "pip", "setuptools"),
+    "annealvi",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "threadpoolctl",
+    "safetensors",
+    "tqdm",
+    "pandas",
+    "matplotlib",
+    "plotly",
+    "dask",
+    "torch",
+    "pip",
+    "setuptools",
 )
 
 

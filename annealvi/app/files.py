@@ -119,14 +119,16 @@ def edited(model: TopicModel, edits: list[dict[str, Any]]) -> TopicModel:
     """Return the model after all edits; `model` is not changed."""
     model = copy.copy(model)
     for edit in edits:
-        if edit["kind"] == "label":
-            model.set_labels({edit["topics"][0]: edit["label"]})
-        elif edit["kind"] == "merge":
-            model = merge_topics(model, [edit["topics"]])
-        elif edit["kind"] == "drop":
-            model = drop_topics(model, edit["topics"])
+        kind = edit["kind"]
+        topics = edit["topics"]
+        if kind == "label":
+            model.set_labels({topics[0]: edit["label"]})
+        elif kind == "merge":
+            model = merge_topics(model, [topics])
+        elif kind == "drop":
+            model = drop_topics(model, topics)
         else:
-            raise ValueError(f"There is no edit {edit['kind']!r}.")
+            raise ValueError(f"There is no edit {kind!r}.")
     return model
 
 

@@ -105,15 +105,18 @@ class Study:
             **self.saved,
         }
         if self.table is not None:
-            page["documents"] = len(self.table)
-            page["columns"] = list(self.table)
-            page["first"] = self.table.head(N_FIRST).map(_start).to_numpy().tolist()
+            page |= {
+                "documents": len(self.table),
+                "columns": list(self.table),
+                "first": self.table.head(N_FIRST).map(_start).to_numpy().tolist(),
+            }
         if self.summary is not None:
             topics = self.summary.table.assign(weak=self.summary.trust["reason"])
             topics = topics.sort_values("share", ascending=False, kind="stable").reset_index()
-            group = self.saved["settings"]["group"]
-            page["groups"] = sorted(set(self.table[group]) - {""}) if group else []
-            page["topics"] = json.loads(topics.to_json(orient="records"))
+            page |= {
+                "groups": sorted(set(self._column("group") or []) - {""}),
+                "topics": json.loads(topics.to_json(orient="records")),
+            }
         return page
 
     # ----------------------------------------------------------------- documents, fit
@@ -210,16 +213,17 @@ class Study:
 
     def _show_topics(self) -> None:
         """Take over a finished fit if there is one, and summarise the topics."""
+        fitted = self.folder / FITTED
         with self.lock:
             self.busy = True
             try:
                 if (self.folder / NEXT).exists():
-                    (self.folder / NEXT).replace(self.folder / FITTED)
+                    (self.folder / NEXT).replace(fitted)
                     self._forget_fit()
                     self._keep(settings=self.saved["next"], next=None, edits=[])
                     self.summary = None
-                if self.summary is None and (self.folder / FITTED).exists():
-                    self.fitted = load(self.folder / FITTED)
+                if self.summary is None and fitted.exists():
+                    self.fitted = load(fitted)
                     self.counts = self.fitted.counts(self._column("text"))
                     self.summary = self._described(edited(self.fitted, self.saved["edits"]))
             except (ValueError, TypeError, OSError) as error:

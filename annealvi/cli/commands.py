@@ -402,12 +402,13 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    for stream in ("stdout", "stderr"):
-        if getattr(sys, stream) is None:  # it was closed by the program that calls this one
-            setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        elif hasattr(getattr(sys, stream), "reconfigure"):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # it was closed by the program that calls this one
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
             # a letter that the encoding of the output lacks is written as its number
-            getattr(sys, stream).reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="backslashreplace")
     chosen = make_parser().parse_args(arguments)
     name = f"annealvi {chosen.command}"
 

@@ -8,7 +8,6 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from annealvi._optional import import_optional
@@ -27,6 +26,7 @@ from annealvi.cli.models import (
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.exceptions import warn_user
 from annealvi.lda import TemperedLDA
+from annealvi.plot.pictures import by_size
 from annealvi.progress import QUICK
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
@@ -207,7 +207,7 @@ def _print_demo(summary: Any, groups: Any, times: Any) -> None:
     course_width = max(len(over_time), len(years))
     group_width = max(map(len, by_group.index))
     print(f"\ntopic  share  {years:<{course_width}}  {'mostly in':<{group_width + 5}}  words")
-    for k in np.argsort(-summary.topic_shares, kind="stable").tolist():
+    for k in by_size(summary):
         label = summary.labels[k]
         # the sum of the topic's shares in the documents of each group
         in_groups = by_group[label] * by_group["n_documents"]

@@ -10,7 +10,7 @@ import os
 import re
 from argparse import Namespace
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, filterfalse, islice
@@ -106,10 +106,10 @@ class Corpus:
     #: All columns by their names, with None for missing values.
     table: Any = None
 
-    def take(self, numbers: list[int]) -> Corpus:
+    def take(self, numbers: Collection[int]) -> Corpus:
         """Return these documents of a corpus of texts."""
         columns, table = (
-            {name: [column[n] for n in numbers] for name, column in dict(columns).items()}
+            {name: [column[n] for n in numbers] for name, column in columns.items()}
             for columns in (self.columns, self.table)
         )
         texts = [(self.texts or [])[n] for n in numbers]
@@ -307,12 +307,13 @@ def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]
     documents: dict[PurePath, str] = {}
     errors = {}
     for file in files:
+        full_path = path / file
         try:
             if file.suffix.lower() == ".docx":
-                with naming(path / file, "a .docx file"):
-                    documents[file] = "\n".join(read_docx(path / file))
+                with naming(full_path, "a .docx file"):
+                    documents[file] = "\n".join(read_docx(full_path))
             else:
-                documents[file] = read_text(path / file, encoding)
+                documents[file] = read_text(full_path, encoding)
         except ValueError as error:
             errors[file.as_posix()] = error
     if errors:
@@ -464,16 +465,17 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
     lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
     cells = list(filter(None, lines.values()))  # without blank lines
     is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))
-    if is_numbered and all(len(row) == len(header) + 1 for row in cells):
+    n_columns = len(header)
+    if is_numbered and all(len(row) == n_columns + 1 for row in cells):
         return ["", *header]  # the column of row names has no name
     for line, row in lines.items():
-        if len(row) > len(header) and any(row[len(header) :]):
+        if any(row[n_columns:]):
             raise ValueError(
                 f"the row that ends on line {line} has {len(row)} columns, but the header has "
-                f"{len(header)} columns. Put texts that contain {separator!r} in quotation marks."
+                f"{n_columns} columns. Put texts that contain {separator!r} in quotation marks."
             )
     if separator != ALONE:
-        short = [line for line, row in lines.items() if 0 < len(row) < len(header)]
+        short = [line for line, row in lines.items() if 0 < len(row) < n_columns]
         if short:
             warn_user(
                 f"In {origin}, rows have fewer columns than the header, as if a separator were "

@@ -174,10 +174,11 @@ def read(chosen: Namespace) -> Corpus:
     with progress(chosen, f"reading {chosen.path}"):
         corpus = read_corpus(chosen)
     if vars(chosen).get("drop_copies") and corpus.texts is not None:
-        # the number of the first document with each text; in reverse order, the first is set last
-        firsts = [*{text: number for number, text in reversed([*enumerate(corpus.texts)])}.values()]
+        firsts: dict[str, int] = {}  # the number of the first document with each text
+        for number, text in enumerate(corpus.texts):
+            firsts.setdefault(text, number)
         say(chosen, f"dropped {len(corpus) - len(firsts):,} exact copies of earlier texts")
-        corpus = corpus.take(sorted(firsts))
+        corpus = corpus.take(firsts.values())
     n_empty = sum(not text.strip() for text in corpus.texts or ())
     documents = "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
     note = f"; {n_empty:,} of them are empty" if n_empty else ""
@@ -190,15 +191,16 @@ def read(chosen: Namespace) -> Corpus:
 
 def label(chosen: Namespace) -> None:
     """Write a table with the topic to which each document is assigned, and the topic's share."""
+    is_anndata = chosen.output is not None and chosen.output.endswith(".h5ad")
     if chosen.output is not None:
         check_output("--output", chosen.output)
-        if chosen.output.endswith(".h5ad"):
+        if is_anndata:
             import_optional("anndata", "Writing a .h5ad file")
     source = read_topics(chosen.model)
     corpus = read(chosen)
     with progress(chosen, "counting words"):
         X = counts_of(source, corpus, repr(chosen.model))
-    if chosen.output is not None and chosen.output.endswith(".h5ad"):
+    if is_anndata:
         _annotate(source, corpus, X, chosen)
         return
     has_words = summed(X, axis=1) > 0
@@ -272,8 +274,9 @@ def show(chosen: Namespace) -> None:
     kind = type(source.whole).__name__
     print(f"{kind}: {len(topics.labels)} topics, {len(topics.words):,} words")
     print(f"checksum of the topics: {topic_checksum(source.model)}")
-    if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
-        print(facts["vocabulary"].note())
+    vocabulary = facts["vocabulary"]
+    if vocabulary is not None and vocabulary.dropped:
+        print(vocabulary.note())
     if facts.get("bound") is not None:  # the perplexity, exp(-bound)
         print(f"bound: {-np.log(facts['bound']):.3f} nats per word")
     print_topics(topics, chosen.words or 8)

@@ -31,7 +31,7 @@ from annealvi.topics.effects import design_of, numbers_in
 
 #: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
 SHOWN = ("label", "words", "share", "coherence", "probability")
-OF_EFFECTS = ("label", "term", "estimate", "std_error", "low", "high")
+OF_EFFECTS = ["label", "term", "estimate", "std_error", "low", "high"]
 #: The largest number of columns of shares in a LaTeX table, which must fit on a page.
 N_COLUMNS = 10
 #: Formats of the beginning or end of a period; the first is used in which all periods differ.
@@ -40,10 +40,8 @@ DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 def paper(chosen: Namespace) -> None:
     """Write tables as .csv and .tex, figures as .pdf, and a paragraph on methods."""
-    libraries = ["matplotlib"]
-    if chosen.formula is not None:
-        libraries.append("formulaic")
-    import_optional("pandas", "annealvi paper", *libraries)
+    formulaic = [] if chosen.formula is None else ["formulaic"]
+    import_optional("pandas", "annealvi paper", "matplotlib", *formulaic)
     folder = Path(chosen.folder)
     existing = folder if folder.exists() else folder.parent  # the folder is made below
     if not existing.is_dir() or not os.access(existing, os.W_OK):
@@ -98,7 +96,7 @@ def paper(chosen: Namespace) -> None:
     if chosen.formula is not None:
         with progress(chosen, "estimating effects"):
             effects = summary.effects(chosen.formula, covariates)
-        tables["effects"] = (effects.table, effects.table[list(OF_EFFECTS)])
+        tables["effects"] = (effects.table, effects.table[OF_EFFECTS])
         for name in effects.covariates:
             file = "effects_" + re.sub(r"\W+", "_", name)
             figures[file] = functools.partial(plot.plot_effects, effects, name)

@@ -152,14 +152,17 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     else:
         cells = _read_mtx(Path(source))
     X, features, documents, columns = cells
-    if features is not None and documents is not None:
-        _check_side(features, documents)
-    words = None if features is None else unique(features)
-    changed = [] if words is None else words[words != np.array([*features], dtype=object)]
-    if len(changed):
-        warn_user(
-            f"A number was added to {len(changed)} repeated feature names, such as {changed[0]!r}."
-        )
+    words = None
+    if features is not None:
+        if documents is not None:
+            _check_side(features, documents)
+        words = unique(features)
+        changed = words[words != np.array([*features], dtype=object)]
+        if len(changed):
+            warn_user(
+                f"A number was added to {len(changed)} repeated feature names, such as "
+                f"{changed[0]!r}."
+            )
     # of dtype object, like the names of features
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
@@ -195,7 +198,7 @@ def unique(names: Iterable[str]) -> NDArray:
         new = name
         while name in numbers and new in taken:  # the first occurrence keeps the name
             new = f"{name}-{numbers[name]}"
-            numbers[name] = numbers[name] + 1
+            numbers[name] += 1
         numbers.setdefault(name, 1)
         taken.add(new)
         distinct.append(new)
@@ -210,7 +213,7 @@ def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
     ):
         first_names = [str(name) for name in list(names)[:LOOKED_AT]]
         # if most of them match the pattern
-        if 2 * sum(bool(pattern.search(name)) for name in first_names) > len(first_names):
+        if 2 * len(list(filter(pattern.search, first_names))) > len(first_names):
             warn_user(
                 f"The names of the {what} look like {hint}. Rows must be cells, and columns must "
                 "be genes or regions. If they are not, pass the transpose, for example adata.T."
@@ -227,13 +230,10 @@ def _read_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
         if not adata.is_view:  # a view has only some of the rows or columns of the file
             return _read_h5ad(Path(adata.filename), layer)
         adata = adata.to_memory()
-    holder = adata  # the object whose attribute X contains the counts
-    features = adata.var_names
-    if layer == RAW and layer not in adata.layers:
-        holder = adata.raw  # None if there is no such attribute
-        features = getattr(holder, "var_names", None)
-    layered = layer is not None and holder is adata
-    X = adata.layers.get(layer) if layered else getattr(holder, "X", None)
+    is_raw = layer == RAW and layer not in adata.layers
+    holder = adata.raw if is_raw else adata  # None if there is no attribute `raw`
+    features = getattr(holder, "var_names", None)
+    X = getattr(holder, "X", None) if is_raw or layer is None else adata.layers.get(layer)
     if X is None:
         raise _no_layer(layer, adata.layers, adata.raw is not None)
     _check_kinds(adata.var)
@@ -272,10 +272,11 @@ def _read_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         obs = io.read_elem(file["obs"])
         var = io.read_elem(file["raw/var" if is_raw else "var"])
         _check_kinds(var)
+        stored = file[place]
         # a sparse matrix is a group of arrays, a dense one an array
-        is_group = isinstance(file[place], h5py.Group)
-        X = io.sparse_dataset(file[place]) if is_group else file[place]
-        n_entries = file[place]["data"].shape[0] if is_group else X.size
+        is_group = isinstance(stored, h5py.Group)
+        X = io.sparse_dataset(stored) if is_group else stored
+        n_entries = stored["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
             warn_user(f"{fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
             X = X.to_memory().tocsr()
@@ -325,7 +326,7 @@ def _read_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
 def _check_kinds(var: Any) -> None:
     """Warn if the columns of an AnnData are features of several kinds."""
     # the different values of the column with kinds, in their order
-    kinds = [] if KINDS not in var else list(map(str, dict.fromkeys(var[KINDS])))
+    kinds = list(map(str, dict.fromkeys(var.get(KINDS, ()))))
     if len(kinds) > 1:
         warn_user(
             f"The features are of several kinds: {', '.join(kinds)}. To fit one of them, pass "
@@ -382,7 +383,7 @@ def _mapped(blocks: Iterator[csr_matrix]) -> csr_matrix:
 def _existing(path: Path) -> Path | None:
     """Return the path of a file, or of its version compressed by gzip, if one of them exists."""
     packed = path.with_name(f"{path.name}.gz")  # as 10x Genomics compresses files
-    return path if path.is_file() else packed if packed.is_file() else None
+    return next(filter(Path.is_file, (path, packed)), None)
 
 
 def _rows_beside(path: Path, names: Iterable[str]) -> list[list[str]] | None:
@@ -430,7 +431,7 @@ def _read_mtx(path: Path) -> tuple[Any, ...]:
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
         X = csr_matrix(X.T)
-    if rows and any(len(row) > 2 for row in rows):  # identifier, name and kind of each feature
-        kinds = [row[2] if len(row) > 2 else "unknown" for row in rows]
-        X, features = _of_one_kind(X, features, kinds)
+    # rows can contain the identifier, the name and the kind of each feature
+    kinds = [row[2] if len(row) > 2 else "unknown" for row in rows or ()]
+    X, features = _of_one_kind(X, features, kinds)
     return X, features, documents, {}

@@ -64,8 +64,10 @@ def unpacked(stream: IO[bytes]) -> IO[bytes]:
     """Return the unpacked stream, if its first bytes show that it is compressed."""
     beginning = stream.read(8)
     stream.seek(0)
-    unpack = next((OPENERS[mark] for mark in OPENERS if beginning.startswith(mark)), None)
-    return stream if unpack is None else unpack(stream)
+    for mark, unpack in OPENERS.items():
+        if beginning.startswith(mark):
+            return unpack(stream)
+    return stream
 
 
 def decoded(content: bytes, encodings: str) -> str:
@@ -295,11 +297,12 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> c
     X, n_different = load_svmlight_file(
         io.BytesIO(b"\n".join(sorted_lines)), n_features=n_words, zero_based=True, dtype=np.float64
     )
+    n_entries = np.diff(X.indptr)
     # for the first row whose number of words is wrong
-    for row in np.flatnonzero(np.diff(X.indptr) != n_different).tolist():
+    for row in np.flatnonzero(n_entries != n_different).tolist():
         raise ValueError(
             f"the line of document {first + row} begins with {n_different[row]:g}, so it must have "
-            f"{n_different[row]:g} different words. Got {X.indptr[row + 1] - X.indptr[row]} words."
+            f"{n_different[row]:g} different words. Got {n_entries[row]} words."
         )
     return check_counts(csr_matrix(X))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     # ints if all counts are integers
     data = X.data.astype(np.int64) if np.all(X.data == np.floor(X.data)) else X.data
     pairs = list(zip(X.indices.tolist(), data.tolist(), strict=True))
-    corpus = [pairs[a:b] for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    corpus = [pairs[begin:end] for begin, end in pairwise(X.indptr)]
     dictionary = gensim.Dictionary.from_corpus(corpus, id2word=dict(enumerate(words)))
     return corpus, dictionary
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from os import PathLike, fspath
@@ -9,11 +10,15 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
 from annealvi.corpus.files import check_gaps, opened
 from annealvi.exceptions import warn_user
+
+#: A line of a state: document, source (which may contain spaces), position, number and text of the
+#: word, topic.
+TOKEN = re.compile(rb"(\d+) .*\S\s+\S+ (\d+) ([^ ]+) (\d+)")
 
 
 def read_mallet_state(path: str | PathLike) -> Bunch:
@@ -62,29 +67,24 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
         tokens = []
         for number, line in enumerate(stream, start=4):
             if line.strip():
-                # document, number and text of the word, topic; the source may contain spaces
-                cells = [line.split(b" ", 1)[0], *line.strip().rsplit(b" ", 3)[1:]]
-                if (
-                    len(cells) < 4
-                    or len(line.split()) < 6
-                    or not b"".join([*cells[:2], cells[3]]).isdigit()
-                ):
+                token = TOKEN.fullmatch(line.rstrip())
+                if token is None:
                     raise ValueError(
                         f"line {number} must have six parts, of which all but the source and the "
                         f"type are numbers. Got {line.decode(errors='replace')!r}."
                     )
-                tokens.append(cells)
+                tokens.append(token.groups())
         if not tokens:
             raise ValueError("the file contains no words.")
         numbers = np.array([(doc, word, topic) for doc, word, _, topic in tokens], dtype=np.int64)
         documents, words, topics = numbers.T
-        if numbers.min() < 0 or topics.max() >= len(alpha):
+        if topics.max() >= len(alpha):
             raise ValueError(
                 f"all numbers must be >= 0, and topic numbers must be less than {len(alpha)}."
             )
-        names = {int(word): name for word, name in zip(words, (t[2] for t in tokens), strict=True)}
-        size = check_gaps(int(documents.max()), len(tokens), "document numbers")
-        n_words = check_gaps(int(words.max()), len(names), "word numbers")
+        names = {int(word): name for _, word, name, _ in tokens}
+        size = check_gaps(documents.max(), len(tokens), "document numbers")
+        n_words = check_gaps(words.max(), len(names), "word numbers")
         by_topic = _count(topics, words, (len(alpha), n_words)).toarray() + beta
         by_document = _count(documents, topics, (size, len(alpha))).toarray() + alpha
         # a word that does not occur is represented by its number
@@ -300,5 +300,4 @@ def _count(
     rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
 ) -> csr_matrix:
     """Count how often each pair of a row and a column occurs."""
-    ones = np.ones(len(rows))
-    return coo_matrix((ones, (rows, columns)), shape=shape).tocsr()
+    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)

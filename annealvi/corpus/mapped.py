@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -21,7 +21,7 @@ from annealvi.checks import validated
 from annealvi.corpus.files import check_counts
 from annealvi.files import flush
 from annealvi.files.schema import Integer, Listed, Schema, Text
-from annealvi.matrices import check_csr, sound_csr
+from annealvi.matrices import INDEX_DTYPES, check_csr, csr_of, sound_csr
 
 #: The version of the format, which is stored in the description.
 FORMAT = 1
@@ -105,14 +105,10 @@ def open_folder(path: str | PathLike) -> csr_matrix:
     """Open a corpus that :func:`write_corpus` has written; its arrays are views of mapped files."""
     folder = Path(path)
     shape, dtype = _read_description(folder)
-    indptr = _mapped(folder, INDPTR, (np.int32, np.int64), shape[0] + 1)
-    n_entries = max(0, int(indptr[-1]))  # a damaged file may contain a negative number
-    # the arrays are set as attributes, because the constructor would read and check them
-    X = csr_matrix(shape, dtype=dtype)
-    X.indptr = indptr
-    X.indices = _mapped(folder, INDICES, (indptr.dtype,), n_entries)
-    X.data = _mapped(folder, DATA, (dtype,), n_entries)
-    return X
+    indptr = _mapped(folder, INDPTR, INDEX_DTYPES, shape[0] + 1)
+    n_entries = max(0, indptr[-1])  # a damaged file may contain a negative number
+    indices = _mapped(folder, INDICES, (indptr.dtype,), n_entries)
+    return csr_of(_mapped(folder, DATA, (dtype,), n_entries), indices, indptr, shape)
 
 
 # ----------------------------------------------------------------------------- writing
@@ -120,7 +116,7 @@ def open_folder(path: str | PathLike) -> csr_matrix:
 
 def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
     """Write the arrays of a CSR matrix and its description to a folder, block by block."""
-    shape = None
+    n_words = None
     lengths = [np.zeros(1, np.int64)]  # the first number of indptr
     with (
         closing(_Appended(folder / DATA, dtype)) as all_data,
@@ -131,11 +127,11 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             empty = issparse(block) and block.shape[0] == 0
             # check_csr does not accept a matrix without rows
             X = sound_csr(block, name) if empty else check_csr(block, name=name)
-            shape = X.shape if shape is None else shape
-            if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:
+            n_words = X.shape[1] if n_words is None else n_words
+            if X.shape[1] != n_words or n_words > _INT32_MAX:
                 raise ValueError(
                     f"All blocks must have the same number of columns, and at most {_INT32_MAX}. "
-                    f"Block 0 has {shape[1]} columns, and {name} has {X.shape[1]} columns."
+                    f"Block 0 has {n_words} columns, and {name} has {X.shape[1]} columns."
                 )
             check_counts(X, f"{name}: counts")
             with np.errstate(over="ignore", under="ignore"):  # found by the comparison below
@@ -149,16 +145,16 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             all_data.append(data)
             all_indices.append(X.indices.astype(np.int32, copy=False))
             lengths.append(np.diff(X.indptr))
-    if shape is None:
+    if n_words is None:
         raise ValueError("'blocks' must contain at least one block. Got no blocks.")
     indptr = np.concatenate(lengths).cumsum(dtype=np.int64)
     # indptr and indices must have the same dtype
     if indptr[-1] > _INT32_MAX:
-        _widen(folder / INDICES, int(indptr[-1]))
+        _widen(folder / INDICES, indptr[-1])
     else:
         indptr = indptr.astype(np.int32)
     np.save(folder / INDPTR, indptr)
-    described = {"format": FORMAT, "shape": [len(indptr) - 1, shape[1]], "dtype": dtype.name}
+    described = {"format": FORMAT, "shape": [len(indptr) - 1, n_words], "dtype": dtype.name}
     (folder / DESCRIPTION).write_text(json.dumps(described) + "\n", encoding="utf-8")
 
 
@@ -248,7 +244,7 @@ def _read_description(folder: Path) -> tuple[tuple[int, int], np.dtype]:
     return (n_documents, n_words), np.dtype(described["dtype"])
 
 
-def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDArray:
+def _mapped(folder: Path, file: str, dtypes: Sequence[np.dtype], length: int) -> NDArray:
     """Map a file of a corpus into memory, and check its length and that its dtype is allowed."""
     path = folder / file
     if not path.is_file():
@@ -259,11 +255,10 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
         raise ValueError(
             f"The file {fspath(path)!r} is not a NumPy file, or it is incomplete."
         ) from error
-    allowed = [np.dtype(dtype) for dtype in dtypes]
-    if array.dtype not in allowed or array.shape != (length,):
+    if array.dtype not in dtypes or array.shape != (length,):
         raise ValueError(
             f"{fspath(path)!r} must contain {length} numbers of dtype "
-            f"{' or '.join(dtype.name for dtype in allowed)}. "
+            f"{' or '.join(dtype.name for dtype in dtypes)}. "
             f"Got shape {array.shape} and dtype {array.dtype}."
         )
     return np.asarray(array)  # an ordinary array instead of a memmap, over the same memory

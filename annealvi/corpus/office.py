@@ -50,10 +50,11 @@ def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[st
             # a folder, or a file that is no document
             if name.endswith("/") or is_hidden(inside):
                 continue
+            ending = inside.suffix.lower()
             with archive.open(name) as file:
-                if inside.suffix.lower() == ".docx":
+                if ending == ".docx":
                     documents[inside] = "\n".join(read_docx(file))
-                elif inside.suffix.lower() == ".txt":
+                elif ending == ".txt":
                     with naming(inside, "text"):
                         documents[inside] = decoded(file.read(), encoding)
                 else:

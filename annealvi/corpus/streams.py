@@ -281,21 +281,22 @@ def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
 ) -> Blocks:
     """Yield the documents of a file with a line for each entry in blocks; see :func:`triples`."""
+    n_documents, n_words = shape
     first_document = 0  # of the next block
     entries_left = np.empty((0, 3))  # entries that were read, but not yielded yet
     # an additional entry after the last document, so that the loop yields the last block
-    for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):
+    for entries in chain(triples(stream, shape, n_entries), [np.array([[n_documents, 0, 0]])]):
         entries_left = np.concatenate([entries_left, entries])
         if np.any(np.diff(entries_left[:, 0]) < 0) or entries_left[0, 0] < first_document:
             raise ValueError(
                 "its documents must be in the order of their numbers, because it is read in blocks."
             )
-        while first_document < shape[0] and entries_left[-1, 0] >= min(
-            first_document + block_size, shape[0]
+        while first_document < n_documents and entries_left[-1, 0] >= min(
+            first_document + block_size, n_documents
         ):
-            size = min(block_size, shape[0] - first_document)
+            size = min(block_size, n_documents - first_document)
             # the entries of the block end where those of later documents begin
-            end = int(np.searchsorted(entries_left[:, 0], first_document + size))
-            yield matrix_of(entries_left[:end] - [first_document, 0, 0], (size, shape[1]))
+            end = np.searchsorted(entries_left[:, 0], first_document + size)
+            yield matrix_of(entries_left[:end] - [first_document, 0, 0], (size, n_words))
             entries_left = entries_left[end:]
             first_document += size

@@ -102,7 +102,7 @@ def read(path: str | PathLike, kind: str) -> dict[str, Any]:
         raise ValueError(f"The file {name!r} is damaged: its JSON is nested too deeply.") from error
 
 
-def read_archive(path: str | PathLike, what: str) -> dict[str, NDArray[Any]]:
+def read_archive(path: str | PathLike, what: str) -> dict[str, NDArray]:
     """Read all arrays of a .npz file of NumPy; objects are not read, so no code is executed."""
     with open(path, "rb") as stream:
         try:
@@ -176,7 +176,7 @@ def _flatten(value: Any, path: str, tensors: dict[str, NDArray]) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else {"$": {"float": str(float(value))}}
+        return value if math.isfinite(value) else {"$": {"float": str(value)}}
     if isinstance(value, np.ndarray):
         return {"$": _flatten_array(value, path, tensors)}
     if isinstance(value, list | tuple):
@@ -194,14 +194,14 @@ def _flatten(value: Any, path: str, tensors: dict[str, NDArray]) -> Any:
 def _flatten_array(array: NDArray, path: str, tensors: dict[str, NDArray]) -> dict[str, Any]:
     """Add an array to `tensors`, and return a reference to it; strings become a list."""
     # objects, texts of NumPy's fixed length, and of any length
-    may_be_texts = array.dtype.kind in ("O", "U", "T") and array.ndim == 1
-    strings = array.tolist() if may_be_texts else []
-    if may_be_texts and all(isinstance(text, str) for text in strings):
-        if len(strings) <= IN_HEADER:
-            return {"strings": strings}
-        content = json.dumps(strings, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        tensors[path] = np.frombuffer(content, np.uint8)
-        return {"encoded": path}
+    if array.dtype.kind in ("O", "U", "T") and array.ndim == 1:
+        strings = array.tolist()
+        if all(isinstance(text, str) for text in strings):
+            if len(strings) <= IN_HEADER:
+                return {"strings": strings}
+            content = json.dumps(strings, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            tensors[path] = np.frombuffer(content, np.uint8)
+            return {"encoded": path}
     native_dtype = array.dtype.newbyteorder("=")
     if native_dtype not in DTYPES.values():
         raise TypeError(f"The array {path!r} cannot be written: {native_dtype} is not supported.")
@@ -247,8 +247,7 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
     for name in sorted(tensors):
         array = tensors[name]
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        if array.size:
-            digest.update(array.reshape(-1).view(np.uint8).data)
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 
@@ -257,7 +256,7 @@ def _open(path: str | PathLike) -> tuple[str, str, dict[str, NDArray]]:
     # this checks the layout of the whole file
     with safe_open(fsdecode(path), framework="numpy") as file:
         metadata = file.metadata() or {}
-        array_names = list(file.keys())
+        array_names = file.keys()
     if TREE not in metadata or CHECKSUM not in metadata:
         raise ValueError("it was not written by annealvi.")
     data = view_of(path)
@@ -266,13 +265,14 @@ def _open(path: str | PathLike) -> tuple[str, str, dict[str, NDArray]]:
     entries = json.loads(data[8 : 8 + length].tobytes())
     tensors = {}
     for key in array_names:
-        dtype = entries[key]["dtype"]
-        shape = entries[key]["shape"]
+        entry = entries[key]
+        dtype = entry["dtype"]
+        shape = entry["shape"]
         if dtype not in DTYPES:
             raise ValueError(f"arrays of {dtype} are not supported.")
         if 0 in shape and max(shape) > LONGEST_EMPTY:
             raise ValueError(f"an array without elements has the shape {shape}.")
-        begin, end = (8 + length + offset for offset in entries[key]["data_offsets"])
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
         array = np.asarray(data[begin:end]).view(DTYPES[dtype]).reshape(shape)
         # kernels need aligned arrays; only an array that is not aligned is copied
         tensors[key] = np.require(array, requirements="A")

@@ -21,12 +21,17 @@ from annealvi.files.schema import Field, Generator, Listed, Schema, Text, Tree, 
 #: Names of classes whose objects can be written, by the module of the class.
 MODULES: dict[str, tuple[str, ...]] = {
     "annealvi.deep": (
-        *("HierarchicalPosterior", "PoissonDEF", "ProximityPenalty", "SigmoidBeliefNetwork"),
+        "HierarchicalPosterior",
+        "PoissonDEF",
+        "ProximityPenalty",
+        "SigmoidBeliefNetwork",
         "VariationalAutoencoder",
     ),
     "annealvi.lda": ("TemperedLDA",),
     "annealvi.mixtures": (
-        *("TemperedFMM", "TemperedGaussianMixture", "TemperedMultinomialMixture"),
+        "TemperedFMM",
+        "TemperedGaussianMixture",
+        "TemperedMultinomialMixture",
     ),
     "annealvi.partition": ("LogPartition",),
     "annealvi.schedules": ("Exponential", "Linear", "Relaxing"),

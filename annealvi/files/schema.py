@@ -149,7 +149,7 @@ class Array(Field):
         positive: bool = False,
     ) -> None:
         """A length of None allows any length; a name refers to a value read before."""
-        self.shape = tuple(shape)
+        self.shape = shape
         self.dtype = dtype
         self.finite = finite
         self.positive = positive
@@ -160,9 +160,8 @@ class Array(Field):
 
     def load(self, value: Any, path: str, sizes: Sizes) -> NDArray:
         """Check an array from a file; `sizes` has the values that its shape refers to."""
-        is_named = isinstance(self.dtype, str) and self.dtype in sizes
-        dtype = np.dtype(sizes[self.dtype] if is_named else self.dtype)  # type: ignore[index]
-        shape = tuple(None if side is None else _size(side, sizes) for side in self.shape)
+        dtype = np.dtype(sizes.get(self.dtype, self.dtype))  # type: ignore[arg-type, call-overload]
+        shape = tuple(_size(side, sizes) for side in self.shape)
         has_dtype_and_ndim = (
             isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
         )
@@ -174,8 +173,8 @@ class Array(Field):
         if dtype.kind == "f" and (self.finite or self.positive) and value.size:
             smallest = value.min()
             largest = value.max()  # NaN if the array contains NaN
-            is_finite = np.isfinite(smallest) and np.isfinite(largest)
-            if not is_finite or (self.positive and smallest <= 0):
+            lower = 0.0 if self.positive else -np.inf
+            if not lower < smallest <= largest < np.inf:
                 raise damaged(
                     path,
                     f"an array of {'positive and ' if self.positive else ''}finite numbers",
@@ -193,7 +192,7 @@ class Strings(Field):
 
     def load(self, value: Any, path: str, sizes: Sizes) -> NDArray:
         """Check an array of strings from a file; `sizes` may have its length."""
-        length = None if self.length is None else _size(self.length, sizes)
+        length = _size(self.length, sizes)
         is_strings = isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1
         if not is_strings or (length is not None and len(value) != length):
             raise damaged(path, "an array of strings of the right length", value)
@@ -274,7 +273,7 @@ class Generator(Field):
             return None
         state = TWISTER.load(value, path)
         rng = RandomState(0)
-        rng.set_state(("MT19937", *(state[name] for name in TWISTER.fields)))
+        rng.set_state(("MT19937", *state.values()))
         return rng
 
 
@@ -292,9 +291,9 @@ class Schema(Field):
 
     def dump(self, value: Any) -> dict[str, Any]:
         """Return the state of an object, or of a mapping with its values, as a tree."""
-        if isinstance(value, Mapping):
-            return {name: field.dump(value[name]) for name, field in self.fields.items()}
-        return {name: field.dump(getattr(value, name)) for name, field in self.fields.items()}
+        is_mapping = isinstance(value, Mapping)
+        state = value if is_mapping else {name: getattr(value, name) for name in self.fields}
+        return {name: field.dump(state[name]) for name, field in self.fields.items()}
 
     def load(self, value: Any, path: str = "", sizes: Sizes | None = None, **more: Any) -> Any:
         """Check the values of a tree that was read from a file, and return them."""
@@ -325,6 +324,6 @@ TWISTER = Schema(
 )
 
 
-def _size(size: int | str, sizes: Sizes) -> int:
-    """A length or limit, which can be the name of a value in `sizes`."""
+def _size(size: int | str | None, sizes: Sizes) -> Any:
+    """A length or limit, which can be the name of a value in `sizes`; None means any length."""
     return sizes[size] if isinstance(size, str) else size

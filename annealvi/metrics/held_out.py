@@ -33,7 +33,7 @@ def proportions(
     dtype = np.dtype(np.float64)
     alpha: Any = usual_prior(n_topics)  # the default prior of theta
     if doc_topic_prior is not None:
-        alpha = check_prior(doc_topic_prior, "doc_topic_prior", ((n_topics,),), dtype, summed=True)
+        alpha = check_prior(doc_topic_prior, "doc_topic_prior", ((n_topics,),), dtype)
     beta = np.array(topic_weights(components, "components_"), dtype=dtype)
     beta /= beta.sum(axis=1, keepdims=True)
     np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # positive: the model computes logarithms

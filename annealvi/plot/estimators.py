@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealvi._optional import import_optional
 from annealvi.checks import COUNT, Interval, as_array, validated
 from annealvi.matrices import check_matrix
+from annealvi.plot.pictures import has_attributes
 
 
 def one_axes(ax: Any, **options: Any) -> Any:
@@ -24,12 +25,13 @@ def one_axes(ax: Any, **options: Any) -> Any:
     if ax is None:
         # subplots returns the figure and its Axes
         return import_optional("matplotlib.pyplot", "annealvi.plot").subplots(**options)[1]
-    return _are_axes([ax], must="'ax' must be")[0]
+    _check_axes([ax], must="'ax' must be")
+    return ax
 
 
 def several_axes(
     axes: Any, n: int, what: str, n_columns: int, size: tuple[float, float]
-) -> NDArray[Any]:
+) -> NDArray:
     """Return the user's Axes, or new Axes; Axes that are not needed are hidden.
 
     There are at least n Axes, one for each `what`.  New Axes stand in `n_columns` columns, and each
@@ -49,19 +51,18 @@ def several_axes(
         raise ValueError(
             f"'axes' must contain an Axes for each {what}. Got {axes.size} Axes for {n} {what}s."
         )
-    for ax in _are_axes(axes.flat, must="'axes' must contain")[n:]:  # those that are not needed
+    _check_axes(axes.flat, must="'axes' must contain")
+    for ax in axes.flat[n:]:  # those that are not needed
         ax.set_axis_off()
     return axes
 
 
-def _are_axes(axes: Iterable[Any], must: str) -> list[Any]:
-    """Return Axes as a list, or raise TypeError with a message that begins with `must`."""
-    axes = list(axes)
+def _check_axes(axes: Iterable[Any], must: str) -> None:
+    """Raise TypeError, with a message that begins with `must`, if objects are not Axes."""
     kind = import_optional("matplotlib.axes", "annealvi.plot").Axes
     for ax in axes:
         if not isinstance(ax, kind):
             raise TypeError(f"{must} Axes of matplotlib. Got {ax!r} instead.")
-    return axes
 
 
 def _attribute(model: Any, name: str, caller: str) -> Any:
@@ -130,7 +131,7 @@ def plot_learning_curves(
     for number, (name, models) in enumerate(fits.items()):
         curves = []  # pairs of x and y, one for each model
         models = models if isinstance(models, Sequence) else [models]
-        if not len(models):
+        if not models:
             raise ValueError(f"'fits' must contain a fit for each name. Got no fit for {name!r}.")
         for model in models:
             history = _attribute(model, "history_", "plot_learning_curves")
@@ -170,7 +171,7 @@ def plot_components(
     titles: Sequence[str] | None = None,
     limit: float | None = None,
     cmap: Any = "gray",
-) -> NDArray[Any]:
+) -> NDArray:
     """Draw components as images side by side, on a common scale that is symmetric about 0.
 
     Parameters
@@ -242,7 +243,7 @@ TITLES = {
 }
 
 
-def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
+def plot_choice(choice: Any, *, axes: Any = None) -> NDArray:
     """Draw the measures of :func:`annealvi.topics.choose_n_topics` against the number of topics.
 
     A line connects the means over runs, bars are standard deviations, and a dashed line marks the
@@ -267,8 +268,7 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     ValueError
         If there are too few Axes.
     """
-    attributes = ("n_topics", "measures", "recommended")
-    if isinstance(choice, type) or not all(hasattr(choice, name) for name in attributes):
+    if not has_attributes(choice, "n_topics", "measures", "recommended"):
         raise TypeError(
             f"'choice' must be a Choice, the result of choose_n_topics(documents). Got {choice!r}."
         )

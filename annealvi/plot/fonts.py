@@ -40,21 +40,21 @@ def _make_legible(figure: Any) -> None:
     for element in figure.findobj(text.Text):
         if element.get_text().isascii():
             continue
-        characters = _characters(fonts.findfont(element.get_fontproperties()))
+        characters = _characters(fonts, fonts.findfont(element.get_fontproperties()))
         for sign in set(element.get_text()):
             if ord(sign) not in characters and not sign.isspace():
                 missing.setdefault(sign, []).append(element)
     families: dict[str, str] = {}
     for font in fonts.fontManager.ttflist:
         if len(families) < len(missing) and "last resort" not in font.name.lower():
-            characters = _characters(font.fname)
+            characters = _characters(fonts, font.fname)
             for sign in missing:
-                if sign not in families and ord(sign) in characters:
-                    families[sign] = font.name
+                if ord(sign) in characters:
+                    families.setdefault(sign, font.name)
     for sign, family in families.items():
         for element in missing[sign]:
             element.set_fontfamily(list(dict.fromkeys([*element.get_fontfamily(), family])))
-    lost = sorted(set(missing) - set(families))
+    lost = set(missing) - set(families)
     if lost:
         scripts = {unicodedata.name(sign, "unknown").split()[0].title() for sign in lost}
         warn_user(
@@ -66,8 +66,7 @@ def _make_legible(figure: Any) -> None:
         warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
 
 
-def _characters(path: str) -> dict[int, int]:
-    fonts = import_optional("matplotlib.font_manager", "annealvi.plot")
+def _characters(fonts: Any, path: str) -> dict[int, int]:
     try:
         return fonts.get_font(path).get_charmap()
     except (OSError, RuntimeError):  # the file is not a font

@@ -106,7 +106,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
         marker=dict(
             size=drawn.shares,
             sizemode="area",
-            sizeref=max(float(drawn.shares.max()), 1e-12) / 900,
+            sizeref=max(drawn.shares.max(), 1e-12) / 900,
             sizemin=4,
             color=COLOURS[0],
             opacity=0.45,
@@ -172,7 +172,7 @@ def plot_topics_over_time(
         _go().Scatter(
             x=drawn.labels,
             y=shares,
-            name=_plain([name])[0],
+            name=name,
             mode="lines+markers",
             marker_size=4,
             error_y=dict(array=margins, thickness=1, width=0),
@@ -181,7 +181,7 @@ def plot_topics_over_time(
             "%{customdata[1]} documents",
         )
         for topic, shares, margins, name in zip(
-            drawn.topics, drawn.values.T, drawn.margins.T, drawn.names, strict=True
+            drawn.topics, drawn.values.T, drawn.margins.T, _plain(drawn.names), strict=True
         )
     ]
     return _figure(

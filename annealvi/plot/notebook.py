@@ -94,7 +94,7 @@ def document_html(document: Any) -> str:
     for piece, number in marked(text, words):
         piece = escape(piece)
         if number is not None:
-            k = int(document.responsibilities[number].argmax())
+            k = document.responsibilities[number].argmax()
             strength = document.responsibilities[number, k]
             colour = f"{colours.get(k, GREY)}{round(153 * strength):02x}"
             name = f"{k} {escape(document.labels[k])}: {strength:.0%}"

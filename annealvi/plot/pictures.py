@@ -82,11 +82,16 @@ class Contrast(NamedTuple):
     high: NDArray
 
 
+def has_attributes(value: Any, *names: str) -> bool:
+    """Whether an object has attributes with these names; a class does not count."""
+    return not isinstance(value, type) and all(hasattr(value, name) for name in names)
+
+
 def check_summary(summary: Any, name: str = "summary") -> Any:
     """Return a summary of topics, or raise TypeError if the object called `name` is none."""
-    # the class itself has these attributes too
-    attributes = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
-    if isinstance(summary, type) or not all(hasattr(summary, name) for name in attributes):
+    if not has_attributes(
+        summary, "topics", "labels", "topic_shares", "feature_names", "similar", "weights"
+    ):
         raise TypeError(
             f"{name!r} must be a TopicSummary, the result of annealvi.topics.describe(model, "
             f"documents). Got {summary!r}."
@@ -192,11 +197,11 @@ def _written_names(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) ->
     """
     # places in pixels; a map without extent in a direction is divided by 1
     across, up = (
-        size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
+        size * (values - values.min()) / (np.ptp(values) or 1.0)
         for size, values in zip(MAP_SIZE, (x, y), strict=True)
     )
     # the middles of the names, above circles whose area is proportional to the share
-    name_heights = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
+    name_heights = up + RADIUS * np.sqrt(shares / max(shares.max(), 1e-12)) + 9
     written = [""] * len(names)
     half_widths = np.full(len(names), -np.inf)  # of the names that are already written, or -inf
     for k in np.argsort(-shares, kind="stable"):
@@ -221,9 +226,8 @@ def alike(summary: Any) -> Grid:
     similarity = check_summary(summary).similar()
     order = np.arange(1)  # a single topic has no hierarchy
     if len(summary.topics) > 1:
-        order = leaves_list(similarity.linkage).astype(np.intp)
-    distances = similarity.distances[np.ix_(order, order)]
-    return _topic_grid(distances, topic_names(summary), order, order)
+        order = leaves_list(similarity.linkage)
+    return _topic_grid(similarity.distances, summary, order, order)
 
 
 def together(summary: Any) -> Grid:
@@ -233,13 +237,14 @@ def together(summary: Any) -> Grid:
     for pair in summary.together().itertuples():
         # in both triangles
         values[[pair.topic, pair.other], [pair.other, pair.topic]] = pair.correlation
-    return _topic_grid(values[np.ix_(order, order)], topic_names(summary), order, order)
+    return _topic_grid(values, summary, order, order)
 
 
-def _topic_grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
-    """Make a Grid with names of topics as rows and numbers of topics as columns."""
+def _topic_grid(values: NDArray, summary: Any, rows: NDArray, columns: NDArray) -> Grid:
+    """Make a Grid with names of topics as rows and numbers of topics as columns, in this order."""
+    names = topic_names(summary)
     return Grid(
-        values=values,
+        values=values[np.ix_(rows, columns)],
         rows=[names[k] for k in rows],
         columns=[str(k) for k in columns],
         row_numbers=rows,
@@ -307,9 +312,10 @@ def largest_groups(summary: Any, groups: Any, n_groups: int) -> list[Any]:
             combined = pandas.Series(combined, groups.index)
         # dtype object, because a categorical index cannot contain the new name
         large = table.index[~small].astype(object)
-        for number, value in enumerate(values):
-            small_row = summary.by_group(combined, value=value)
-            tables[number] = pandas.concat([tables[number][~small].set_axis(large), small_row])
+        tables = [
+            pandas.concat([frame[~small].set_axis(large), summary.by_group(combined, value=value)])
+            for frame, value in zip(tables, values, strict=True)
+        ]
     # `concat` has lost the name of the index
     return [frame.rename_axis(table.index.name) for frame in tables]
 
@@ -325,18 +331,17 @@ def words_by_group(
     table = summary.words_by_group(topic, groups, n_words, prior)
     # the number of documents of each group, the largest first
     sizes = summary.by_group(groups)["n_documents"].sort_values(ascending=False, kind="stable")
-    contrasts = []
-    for group, words in table.groupby("group", sort=False, observed=True):
-        if group in sizes.index[:N_BARS]:
-            contrasts.append(
-                Contrast(
-                    name=shorten(f"{group} ({sizes[group]:,})"),
-                    words=[shorten(word, width=30) for word in words["word"]],
-                    log_odds=words["log_odds"].to_numpy(),
-                    low=words["low"].to_numpy(),
-                    high=words["high"].to_numpy(),
-                )
-            )
+    contrasts = [
+        Contrast(
+            name=shorten(f"{group} ({sizes[group]:,})"),
+            words=[shorten(word, width=30) for word in words["word"]],
+            log_odds=words["log_odds"].to_numpy(),
+            low=words["low"].to_numpy(),
+            high=words["high"].to_numpy(),
+        )
+        for group, words in table.groupby("group", sort=False, observed=True)
+        if group in sizes.index[:N_BARS]
+    ]
     if not contrasts:
         raise ValueError("'groups' must contain a group whose documents use the topic. Got none.")
     return contrasts
@@ -395,9 +400,9 @@ def matches(first: Any, second: Any) -> Grid:
     """
     check_summaries(first, second, ("first", "second"))
     cosines = np.clip(cosine_similarity(first.topics, second.topics), 0.0, 1.0)
-    rows, columns = linear_sum_assignment(-cosines)
+    rows, columns = linear_sum_assignment(cosines, maximize=True)
     best = np.argsort(-cosines[rows, columns], kind="stable")
     # topics without a match, if one fit has more topics, come last
     rows = np.append(rows[best], np.setdiff1d(np.arange(len(cosines)), rows))
     columns = np.append(columns[best], np.setdiff1d(np.arange(cosines.shape[1]), columns))
-    return _topic_grid(cosines[np.ix_(rows, columns)], topic_names(first), rows, columns)
+    return _topic_grid(cosines, first, rows, columns)

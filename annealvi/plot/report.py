@@ -309,7 +309,7 @@ def readable_documents(summary: Any) -> list[int]:
     if summary.texts is None:
         return []
     n_documents = len(summary.texts)
-    numbers = np.unique(np.linspace(0, n_documents - 1, min(n_documents, N_READ)).astype(int))
+    numbers = np.linspace(0, n_documents - 1, min(n_documents, N_READ)).astype(int)
     n_bytes = sum(min(len(summary.texts[number]), TEXT_LENGTH) for number in numbers)
     n_bytes += BYTES_OF_WORD * np.diff(summary.counts.indptr)[numbers].sum()
     return numbers[:: int(np.ceil(n_bytes / READ_BYTES)) or 1].tolist()
@@ -330,11 +330,9 @@ def _shares(drawn: pictures.Courses | None) -> dict[str, Any] | None:
     return {
         "labels": [clean(label, 80) for label in drawn.labels],
         "nDocuments": drawn.n_documents.tolist(),
-        "shares": [_rounded(shares) for shares in drawn.values.T],
-        "margins": [_rounded(margins) for margins in drawn.margins.T],
-        "ofRefits": None
-        if drawn.of_refits is None
-        else [_rounded(margins) for margins in drawn.of_refits.T],
+        "shares": _rounded(drawn.values.T),
+        "margins": _rounded(drawn.margins.T),
+        "ofRefits": None if drawn.of_refits is None else _rounded(drawn.of_refits.T),
     }
 
 

@@ -47,7 +47,7 @@ def plot_topic_words(
     relevance: float | None = None,
     n_columns: int = 4,
     axes: Any = None,
-) -> NDArray[Any]:
+) -> NDArray:
     """Draw the probabilities of the words of topics as bars.
 
     Parameters
@@ -122,11 +122,11 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
         # the colour map has 20 colours
         ax.scatter(*drawn.documents.T, s=4, c=drawn.nearest % 20, cmap="tab20", alpha=0.5, lw=0)
     # areas in square points, the largest 1600; tiny topics are drawn with an area of 15
-    area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
-    ax.scatter(drawn.x, drawn.y, s=area.clip(15), alpha=0.35, zorder=2)
+    area = (1600 * drawn.shares / max(drawn.shares.max(), 1e-12)).clip(15)
+    ax.scatter(drawn.x, drawn.y, s=area, alpha=0.35, zorder=2)
     for topic, name in enumerate(drawn.written):
         # a name stands above the circle; without space for it, the number stands in the circle
-        radius = np.sqrt(max(area[topic], 15) / np.pi)
+        radius = np.sqrt(area[topic] / np.pi)
         ax.annotate(
             name or str(topic),
             xy=(drawn.x[topic], drawn.y[topic]),
@@ -156,25 +156,26 @@ def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    drawn = pictures.alike(summary)
-    side = _height_of(len(drawn.rows))
-    ax = _axes(ax, width=side + 3, height=side)  # 3 inches for labels and colours
-    _draw_grid(ax, drawn, what="distance", cmap="viridis_r")
-    return ax
+    return _draw_grid(ax, pictures.alike(summary), what="distance", cmap="viridis_r", vmin=0)
 
 
 def _draw_grid(
-    ax: Any, drawn: pictures.Grid, what: str, cmap: str, limit: float | None = None
-) -> None:
-    """Draw a Grid with colours for the values from 0 to `limit`, or to the largest value.
+    ax: Any, drawn: pictures.Grid, what: str, width: float | None = None, **colours: Any
+) -> Any:
+    """Draw a Grid into the Axes of the user, or (None) into new Axes, and return the Axes.
 
-    `what` is the name of the values.
+    `what` is the name of the values, and `colours` are options of imshow.  By default, columns are
+    as wide as rows are high.
     """
-    image = ax.imshow(drawn.values, cmap=cmap, vmin=0, vmax=limit, aspect="auto")
+    if width is None:
+        width = _height_of(len(drawn.columns)) + 3  # 3 inches for labels and colours
+    ax = _axes(ax, width=width, height=_height_of(len(drawn.rows)))
+    image = ax.imshow(drawn.values, aspect="auto", **colours)
     ax.set_xticks(np.arange(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)
     ax.set_yticks(np.arange(len(drawn.rows)), drawn.rows, parse_math=False)
     ax.tick_params(length=0, labelsize="small")
     ax.figure.colorbar(image, ax=ax, label=what, shrink=0.6)
+    return ax
 
 
 @legible
@@ -248,20 +249,26 @@ def plot_topics_over_time(
     drawn = pictures.over_time(summary, times, freq, topics)
     ax = _axes(ax, width=8, height=4)
     for shares, margins, name in zip(drawn.values.T, drawn.margins.T, drawn.names, strict=True):
-        (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
-        line.set_label(name)
-        ax.fill_between(
+        _draw_curve(
+            ax,
             drawn.labels,
-            np.maximum(shares - margins, 0),  # a share is not negative
+            shares,
+            shares - margins,
             shares + margins,
-            color=line.get_color(),
-            alpha=0.15,
-            lw=0,
+            label=name,
+            marker="o",
+            ms=3,
         )
     ax.set_ylim(0)
     ax.set_ylabel("share of all words")
     _legend(ax)
     return ax
+
+
+def _draw_curve(ax: Any, x: Any, shares: Any, low: Any, high: Any, **options: Any) -> None:
+    """Draw shares, which are not negative, as a curve, and their intervals as a band."""
+    (line,) = ax.plot(x, shares, **options)
+    ax.fill_between(x, np.maximum(low, 0), high, color=line.get_color(), alpha=0.15, lw=0)
 
 
 def _name_rows(ax: Any, heights: Any, names: list[str]) -> None:
@@ -307,10 +314,8 @@ def plot_topics_by_group(
         If a topic does not exist, or if :meth:`TopicSummary.by_group` does not accept `groups`.
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
-    # the names of topics need 3.5 inches, and each group 0.3
-    ax = _axes(ax, width=3.5 + len(drawn.columns) * 0.3, height=_height_of(len(drawn.rows)))
-    _draw_grid(ax, drawn, what="share of all words", cmap="Blues")
-    return ax
+    width = 3.5 + len(drawn.columns) * 0.3  # inches for the names of topics, and for each group
+    return _draw_grid(ax, drawn, what="share of all words", width=width, cmap="Blues", vmin=0)
 
 
 @legible
@@ -349,15 +354,15 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
             f"'effects' must be a result of TopicSummary.effects. Got {type(effects).__name__}."
         )
     frame = effects.shares(covariate)
-    values = frame[covariate].unique().tolist()
-    # a numeric covariate with many values
-    curves = len(values) > pictures.FEW_VALUES and frame[covariate].dtype.kind in "iuf"
-    if len(values) > pictures.FEW_VALUES and not curves:
+    many_values = frame[covariate].nunique(dropna=False) > pictures.FEW_VALUES
+    curves = many_values and frame[covariate].dtype.kind in "iuf"  # of a numeric covariate
+    if many_values and not curves:
         # only the values that are known best
         errors = frame.groupby(covariate, observed=True)["std_error"].mean()
         frame = frame[frame[covariate].isin(errors.nsmallest(pictures.FEW_VALUES).index)]
-        values = frame[covariate].unique().tolist()
-    if len(values) == 2:
+    values = frame[covariate].unique().tolist()
+    of_difference = len(values) == 2
+    if of_difference:
         first, second = values
         frame = effects.contrast({covariate: second}, {covariate: first})
         frame = frame.rename(columns={"estimate": "share"})
@@ -370,20 +375,13 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     labelled = zip(frame["topic"], frame["label"], strict=True)
     names = {k: pictures.shorten(f"{k} {label}") for k, label in labelled}
     # dots of several values are drawn one above the other
-    n_lines = len(chosen) * (1 if len(values) == 2 else 1 + len(values) // 3)
+    n_lines = len(chosen) * (1 if of_difference else 1 + len(values) // 3)
     ax = _axes(ax, width=8, height=4 if curves else _height_of(n_lines))
     if curves:
         for k in chosen:
             curve = frame[frame["topic"] == k]
-            (line,) = ax.plot(curve[covariate], curve["share"])
-            line.set_label(names[k])
-            ax.fill_between(
-                curve[covariate],
-                np.maximum(curve["low"], 0),
-                curve["high"],
-                color=line.get_color(),
-                alpha=0.15,
-                lw=0,
+            _draw_curve(
+                ax, curve[covariate], curve["share"], curve["low"], curve["high"], label=names[k]
             )
         ax.set_xlabel(covariate, parse_math=False)
         ax.set_ylabel("mean share of a document")
@@ -391,23 +389,24 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         _legend(ax)
         return ax
     # the differences between two values, or the shares for each value
-    groups = [(None, frame)] if len(values) == 2 else list(frame.groupby(covariate, sort=False))
+    groups = [(None, frame)] if of_difference else list(frame.groupby(covariate, sort=False))
     for number, (value, rows) in enumerate(groups):
         rows = rows.set_index("topic").loc[chosen]
         share = rows["share"]
         # topics are at 0, 1, ..., and the dots of a topic's values are spread around its height
         heights = np.arange(len(chosen)) + (number - (len(groups) - 1) / 2) * 0.7 / len(groups)
         colour = f"C{number}"
-        bars = ax.errorbar(
+        ax.errorbar(
             share,
             heights,
             xerr=(share - rows["low"], rows["high"] - share),
             fmt="none",
             elinewidth=1,
             color=colour,
+            label=None if of_difference else str(value),
         )
         # the dot of a difference is hollow if its interval contains 0
-        filled = (rows["low"] > 0) | (rows["high"] < 0) | (value is not None)
+        filled = (rows["low"] > 0) | (rows["high"] < 0) | (not of_difference)
         known = rows["low"].notna().to_numpy()  # whether there is an interval
         ax.scatter(
             share[known],
@@ -419,10 +418,8 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         )
         # a topic that fewer than two refits found again
         ax.scatter(share[~known], heights[~known], s=20, c=colour, marker="x")
-        if value is not None:
-            bars.set_label(str(value))
     _name_rows(ax, range(len(chosen)), [names[k] for k in chosen])
-    if len(values) == 2:
+    if of_difference:
         ax.axvline(0, color="grey", lw=0.8)
         ax.set_xlabel(f"share if {covariate} is {second}, minus if {first}", parse_math=False)
     else:
@@ -463,7 +460,7 @@ def plot_words_by_group(
     prior: float = 500.0,
     n_columns: int = 3,
     axes: Any = None,
-) -> NDArray[Any]:
+) -> NDArray:
     """Draw the words of a topic that each group of documents uses more often than other groups.
 
     A dot shows the difference of a word's log-odds between the group and all other groups, and a
@@ -555,8 +552,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
     ax = _axes(ax, width=8, height=4)
     for topic in drawn:
         ranks = np.arange(1, len(topic.words) + 1)
-        # plot returns a list with one line
-        ax.plot(ranks, topic.probabilities)[0].set_label(topic.name)
+        ax.plot(ranks, topic.probabilities, label=topic.name)
     ax.set_yscale("log")
     ax.set_xlabel("rank of the word")
     ax.set_ylabel("probability in the topic")
@@ -587,9 +583,7 @@ def plot_stability(first: Any, second: Any, *, ax: Any = None) -> Any:
         If the words of the two summaries differ.
     """
     drawn = pictures.matches(first, second)
-    # columns are as wide as rows are high; 3 inches are for the labels of rows
-    ax = _axes(ax, width=_height_of(len(drawn.columns)) + 3, height=_height_of(len(drawn.rows)))
-    _draw_grid(ax, drawn, what="cosine", cmap="viridis", limit=1)
+    ax = _draw_grid(ax, drawn, what="cosine", cmap="viridis", vmin=0, vmax=1)
     ax.set_xlabel("topic of the other fit")
     return ax
 
@@ -670,9 +664,6 @@ def plot_topics_together(summary: Any, *, ax: Any = None) -> Any:
     matplotlib Axes
     """
     drawn = pictures.together(summary)
-    ax = _axes(ax, width=_height_of(len(drawn.rows)) + 3, height=_height_of(len(drawn.rows)))
-    _draw_grid(ax, drawn, what="correlation", cmap="RdBu_r")
-    # the middle colour is 0; _draw_grid alone would begin at 0
-    limit = max(float(np.nanmax(np.abs(drawn.values))), 1e-9)
-    ax.images[-1].set_clim(-limit, limit)
-    return ax
+    # the middle colour is 0
+    limit = max(np.nanmax(np.abs(drawn.values)), 1e-9)
+    return _draw_grid(ax, drawn, "correlation", cmap="RdBu_r", vmin=-limit, vmax=limit)

@@ -136,7 +136,7 @@ class PriorField(Field):
         shapes = tuple(tuple(sizes[names[side]] for side in shape) for shape in self.shapes)
         dtype = np.dtype(sizes["dtype"])
         try:
-            return read_only(check_prior(value, path, shapes, dtype, summed=True))
+            return read_only(check_prior(value, path, shapes, dtype))
         except BadParameter as error:
             raise damaged(path, error.must_be, value) from error
 
