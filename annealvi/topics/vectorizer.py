@@ -25,7 +25,6 @@ from sklearn.utils._param_validation import StrOptions
 from annealvi.checks import as_array, checked, naming
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
-from annealvi.progress import Progress
 from annealvi.topics.languages import (
     LANGUAGES,
     SHORTEST_LIST,
@@ -73,7 +72,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
                 hint = "Decode bytes, for example by text.decode('utf-8')."
             elif isinstance(text, Mapping):  # a row of a table
                 hint = (
-                    f"Choose one of the columns, {[str(column) for column in text][:10]}, or pass "
+                    f"Choose one of the columns, {list(map(str, text))[:10]}, or pass "
                     "the words of a document as a list."
                 )
             elif isinstance(text, Iterable) and not hasattr(text, "shape"):
@@ -110,7 +109,7 @@ def _items(texts: Any, name: str) -> Iterable:
     if isinstance(texts, str | bytes | bytearray):
         hint = "Put a single text in a list. If this is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
-        hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
+        hint = f"Choose one of its columns, {list(map(str, texts.columns))[:10]}."
     elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
         return texts  # an array of str: each row is a list of words
     elif issparse(texts) or getattr(texts, "ndim", 1) != 1:
@@ -170,7 +169,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
                 raise BadParameter(
                     "documents",
                     "blocks of texts of several words, or a list of lists of words",
-                    f"{'an iterator' if is_iterator else 'a list of lists'}, first {head[:4]!r}",
+                    f"{'an iterator' if is_iterator else 'a list of lists'}, first {first_items[0][:4]!r}",
                     hint,
                 )
             warn_user(f"Each list in 'documents' is read as the words of one document. {hint}")
@@ -209,8 +208,11 @@ def are_texts(documents: Any, name: str) -> bool:
 
 def is_list(value: Any) -> bool:
     """Whether a parameter is a list, an array or another sequence of values, but not a text."""
-    is_iterable = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Set)
-    return is_iterable and getattr(value, "ndim", 1) > 0  # not an array without dimensions
+    return (
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes | Mapping | Set)
+        and getattr(value, "ndim", 1) > 0  # not an array without dimensions
+    )
 
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
@@ -238,7 +240,7 @@ def different_ints(values: Any, name: str, what: str, lower: int, upper: int) ->
             raise BadParameter(
                 name, f"a list of different ints in the range [{lower}, {upper}], {what}", value
             )
-    return [int(value) for value in numbers]
+    return list(map(int, numbers))
 
 
 #: Words of at least two characters, which begin with a letter and may contain digits.  The part of
@@ -471,8 +473,9 @@ class Vocabulary:
     @property
     def very_short(self) -> bool:
         """Whether a fit should warn that texts are short; it does not for a few texts."""
-        few = self.n_counted is not None and self.n_counted < VERY_SHORT
-        return few and self.n_documents >= MANY
+        return (
+            self.n_counted is not None and self.n_counted < VERY_SHORT and self.n_documents >= MANY
+        )
 
     def shortness(self) -> str:
         """Report how short the texts are, and what to do."""
@@ -553,8 +556,10 @@ class TopicVectorizer(CountVectorizer):
     _parameter_constraints: ClassVar[dict] = {
         **CountVectorizer._parameter_constraints,
         "input": [StrOptions({"content", "filename"})],  # texts are str
-        "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
-        "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
+        **{
+            name: [*CountVectorizer._parameter_constraints[name], StrOptions({"auto"})]
+            for name in ("min_df", "max_df")
+        },
         "clean": ["boolean"],
         "phrases": ["boolean"],
         "language": [StrOptions(set(LANGUAGES_WITHOUT_SPACES)), None],
@@ -667,9 +672,12 @@ def count_words(
     texts: list[str],
     *,
     kept: frozenset[str] = frozenset(),
-    progress: Progress | None = None,
+    each: Callable[[list], Iterable] = iter,
 ) -> tuple[Any, csr_matrix, Vocabulary]:
-    """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
+    """Learn the vocabulary of texts, and count its words; `kept` words are never excluded.
+
+    `each` yields the texts that are counted one by one, as `Progress.each` does.
+    """
     counter = copied(vectorizer)
     _check_parameters(counter)
     # whether the vectorizer learns words as a CountVectorizer does, with its limits
@@ -691,10 +699,7 @@ def count_words(
             kept |= phrases
         try:
             with naming_text(counter, texts):
-                documents: Any = readable(counter, texts)
-                if progress is not None:
-                    documents = progress.each(documents)
-                X = CountVectorizer.fit_transform(counter, documents)
+                X = CountVectorizer.fit_transform(counter, each(readable(counter, texts)))
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
@@ -1002,7 +1007,6 @@ def _left_out(
     limits = limits_of(parameters, n_documents, X.sum() / n_documents)
     low = limits["min_df"]
     high = limits["max_df"]
-    max_words = limits.get("max_features")
     if high < low:
         raise ValueError(
             f"max_df must not be less than min_df. A word must be in at most {high} of "
@@ -1012,10 +1016,10 @@ def _left_out(
     # the number of texts with each word; kept words are within the limits
     frequency = np.where(kept, low, np.bincount(X.indices, minlength=n_words))
     dropped = {"min_df": frequency < low, "max_df": frequency > high}
-    if max_words is not None:
-        remaining = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
+    if "max_features" in limits:
+        remaining = np.flatnonzero((frequency >= low) & (frequency <= high))
         counts = np.where(kept, np.inf, summed(X, axis=0))[remaining]  # kept words come first
-        too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
+        too_rare = remaining[np.argsort(-counts, kind="stable")[limits["max_features"] :]]
         dropped["max_features"] = (np.bincount(too_rare, minlength=n_words) > 0) & ~kept
     return limits, dropped
 
