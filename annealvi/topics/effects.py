@@ -707,8 +707,7 @@ def estimate_effects(
     _, n_documents, n_topics = draws.shape
     # all documents are used, and they have no index
     design = design_of(formula, data, known=np.ones(n_documents, bool))
-    shares_of_kept = (draw[design.kept] for draw in draws)
-    estimate, errors = _pooled(shares_of_kept, design, clusters, n_documents)
+    estimate, errors = _pooled((draw[design.kept] for draw in draws), design, clusters, n_documents)
     # topics have no labels but their numbers
     return Effects(design, estimate, errors, {k: str(k) for k in range(n_topics)})
 
@@ -743,8 +742,9 @@ def of_documents(
         sizes = rng.standard_gamma(gamma)
         return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
 
-    draws = (draw() for _ in range(n_draws))
-    estimate, errors = _pooled(draws, design, clusters, len(documents.lengths))
+    estimate, errors = _pooled(
+        (draw() for _ in range(n_draws)), design, clusters, len(documents.lengths)
+    )
     refits = documents.refits
     found_again = None
     missing = None

@@ -1041,9 +1041,9 @@ class TopicModel(
         `documents` are texts if `words` is None, and counts of `words` otherwise.
         """
         original = TemperedLDA() if self.lda is None else self.lda
-        auto = isinstance(self.n_topics, str)
+        n_topics = None if isinstance(self.n_topics, str) else int(self.n_topics)
         vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)
-        seed_words = check_seeds(self.seed_words, None if auto else int(self.n_topics), vectorizer)
+        seed_words = check_seeds(self.seed_words, n_topics, vectorizer)
         if words is None:
             kept = frozenset(word for names in seed_words.values() for word in names)
             # not timed, because the limits on words are applied after the counting
@@ -1059,7 +1059,7 @@ class TopicModel(
             warn_user(vocabulary.shortness())
         n_documents = X.shape[0]
         n_words = len(vocabulary.words)
-        K = max(len(seed_words), 1) if auto else int(self.n_topics)
+        K = n_topics or max(len(seed_words), 1)
         if n_words < K:
             raise BadParameter(
                 "n_topics", f"at most the number of words, {n_words}", K, vocabulary.note()
@@ -1081,7 +1081,7 @@ class TopicModel(
             "topic_labels_": {},
             "_vocabulary": vocabulary,
         }
-        if auto:
+        if n_topics is None:
             attributes["choice_"] = choose_for(X, lda, least=K, verbose=_is_watched(original))
             K = attributes["choice_"].recommended
         lda.set_params(n_components=K)

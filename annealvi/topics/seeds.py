@@ -65,7 +65,7 @@ def plant_seeds(
     The initial topics are not set if the user has set `init`, or asks for several runs (`n_init`).
     """
     columns = columns_of(words)
-    K = int(lda.n_components)
+    K = lda.n_components
     prior = lda.topic_word_prior
     if prior is None:  # the default of the fit
         prior = 1.0 / K if lda.preset == "sklearn" else usual_prior(K)

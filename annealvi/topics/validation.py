@@ -403,9 +403,10 @@ def _sheet(
         shown, options, hidden = rows[row]
         if options:
             order = rng.permutation(len(options)).tolist()
-            # the new place of the intruder, counted from 1
-            answer = order.index(len(options) - 1) + 1
-            hidden = {**hidden, "answer": answer, "options": len(options)}
+            hidden |= {
+                "answer": order.index(len(options) - 1) + 1,  # the intruder's place, from 1
+                "options": len(options),
+            }
             shown |= {f"option_{n}": options[position] for n, position in enumerate(order, 1)}
         questions.append({**shown, "answer": ""})
         key.append(hidden)

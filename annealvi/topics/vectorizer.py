@@ -169,7 +169,8 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
                 raise BadParameter(
                     "documents",
                     "blocks of texts of several words, or a list of lists of words",
-                    f"{'an iterator' if is_iterator else 'a list of lists'}, first {first_items[0][:4]!r}",
+                    f"{'an iterator' if is_iterator else 'a list of lists'}, "
+                    f"first {first_items[0][:4]!r}",
                     hint,
                 )
             warn_user(f"Each list in 'documents' is read as the words of one document. {hint}")
