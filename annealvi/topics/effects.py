@@ -144,7 +144,7 @@ class Effects:
         self._found_again = found_again
         self._missing = missing
         self.terms = design.terms
-        self.covariates = [str(name) for name in design.data]
+        self.covariates = list(map(str, design.data))
         self.n_documents = len(design.matrix)
         # each term alone: the rows of the identity matrix select them
         self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
@@ -243,14 +243,14 @@ class Effects:
             # only values in the data, because a value between them is not a level of C(year)
             points = np.linspace(levels[0], levels[-1], POINTS)
             # the number of the level that is nearest to each point
-            nearest = np.abs(np.array(levels)[:, None] - points).argmin(axis=0)
+            nearest = np.abs(np.subtract.outer(levels, points)).argmin(axis=0)
             return [levels[number] for number in np.unique(nearest)]
         return levels
 
     def _checked(self, at: Any, name: str) -> dict[str, Any]:
         """Return values of covariates as a new dict; `name` is the name of the parameter `at`."""
         covariates = list(self._design.data)
-        if not isinstance(at, Mapping) or not at or not all(key in covariates for key in at):
+        if not isinstance(at, Mapping) or not at or not set(covariates).issuperset(at):
             raise BadParameter(
                 name, f"a dict with values of some of the covariates {covariates}", at
             )
@@ -344,10 +344,10 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
     if values.ndim != 2 or values.dtype.kind not in "biuf":  # truth values, ints or floats
         raise BadParameter("formula", _FORMULA, formula)
     names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
-    frame = pandas.DataFrame(values.astype(float), columns=[str(name) for name in names])
+    frame = pandas.DataFrame(values.astype(float), columns=list(map(str, names)))
     frame = _of_documents(frame, known, "formula")
     # NaN is a missing value
-    frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
+    frame = frame[np.isfinite(frame).all(axis=1)]
     return _solvable(
         Design(
             matrix=frame.to_numpy(),
@@ -367,14 +367,15 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
         raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
     if hasattr(data, "columns") and not hasattr(data, "iloc"):  # of polars or Arrow
         names = getattr(data, "column_names", data.columns)
-        data = {name: list(column_of(data[name])) for name in names}
+        data = {name: data[name] for name in names}
     if isinstance(data, Mapping):
-        data = {name: in_order(column, index, f"data[{name!r}]") for name, column in data.items()}
-        data = {
-            name: column
-            if hasattr(column, "iloc") or not is_list(column_of(column))
-            else list(column_of(column))
+        columns = {
+            name: column_of(in_order(column, index, f"data[{name!r}]"))
             for name, column in data.items()
+        }
+        data = {
+            name: list(column) if is_list(column) and not hasattr(column, "iloc") else column
+            for name, column in columns.items()
         }
     data = in_order(data, index, "data")
     try:
@@ -384,7 +385,7 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
         raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
     frame = _of_documents(frame, known, "data")
     frame = frame.assign(**{name: plain_column(frame[name], pandas) for name in frame})
-    _warn_of_numbers(formula, frame)
+    _warn_of_numbers(formula, frame, pandas)
     frame = frame.assign(**_numbers_of_dates(formula, frame, pandas))
 
     def read(frame: Any) -> Any:
@@ -399,7 +400,7 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
                 "formula",
                 _FORMULA,
                 f"{formula!r}: {message}",
-                f"The columns of 'data' are {[str(name) for name in data]}.",
+                f"The columns of 'data' are {list(map(str, data))}.",
             ) from None
 
     first = read(frame)
@@ -437,10 +438,9 @@ def plain_column(column: Any, pandas: Any) -> Any:
     dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
         # values of Python as objects
-        levels = pandas.Index(dtype.categories.tolist(), dtype=object)
-        return column.cat.rename_categories(levels) if len(levels) else column
-    is_numeric = pandas.api.types.is_numeric_dtype(dtype) and dtype.kind != "b"
-    if not isinstance(dtype, np.dtype) and is_numeric:  # numbers of pandas, which can be missing
+        return column.cat.rename_categories(dtype.categories.astype(object))
+    # numbers of pandas, which can be missing
+    if not isinstance(dtype, np.dtype) and dtype.kind in "iuf":
         are_ints = dtype.kind in "iu" and column.notna().all()
         values = column.to_numpy(np.int64 if are_ints else np.float64, na_value=np.nan)
         return pandas.Series(values, column.index)
@@ -448,8 +448,9 @@ def plain_column(column: Any, pandas: Any) -> Any:
         column = column.astype(object).where(column.notna(), None)
         known = column.dropna()
         # a column of objects that are all numbers
-        kinds = Real | Decimal
-        if len(known) and all(isinstance(v, kinds) and not isinstance(v, bool) for v in known):
+        if len(known) and all(
+            isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in known
+        ):
             return column.astype(float)
     return column
 
@@ -460,17 +461,17 @@ def numbers_in(column: Any, pandas: Any) -> tuple[Any, bool]:
     Marks of missing values become NaN.  A comma is read as that of decimal fractions, unless it may
     separate thousands.  The result is None if a text is no number.
     """
-    texts = column.where(column.notna(), "").astype(str).str.strip()
+    texts = column.dropna().astype(str).str.strip()
     is_missing = texts.str.lower().isin(MISSING)
     known = texts[~is_missing]
     commas = known.str.contains(",").any()
     # if all numbers are like 1,234, their commas may separate thousands: pandas cannot read them
-    if commas and not (known.str.fullmatch(THOUSANDS) & known.str.contains(",")).all():
+    if not known.str.fullmatch(THOUSANDS).all():
         known = known.str.replace(",", ".")
     numbers = pandas.to_numeric(known, errors="coerce")
     if not len(known) or numbers.isna().any():
         return None, False
-    is_odd = bool(commas or (is_missing & (texts != "")).any())
+    is_odd = commas or (is_missing & (texts != "")).any()
     return numbers.reindex(column.index), is_odd  # NaN for missing values
 
 
@@ -479,20 +480,19 @@ def _in_formula(name: str, formula: str, before: str = "") -> Any:
     return re.search(rf"{before}(?<![\w.]){re.escape(str(name))}(?![\w.])", formula)
 
 
-def _warn_of_numbers(formula: str, frame: Any) -> None:
+def _warn_of_numbers(formula: str, frame: Any, pandas: Any) -> None:
     """Warn about covariates that are numbers written as texts, which are categories."""
-    pandas = import_optional("pandas", "An effect")
     for name in frame:
         column = frame[name]
-        as_category = _in_formula(name, formula, before=CATEGORY)
-        if column.dtype.kind != "O" or as_category or not _in_formula(name, formula):
+        is_text = column.dtype.kind == "O" and _in_formula(name, formula)
+        if not is_text or _in_formula(name, formula, before=CATEGORY):
             continue
         known = column.dropna()
         # few different texts are probably codes of categories; dates are converted
         if known.nunique() <= FEW_VALUES or are_dates(column):
             continue
-        numbers = [value for value in known if _is_like_a_number(str(value))]
-        if 2 * len(numbers) >= len(known) or numbers_in(column, pandas)[0] is not None:
+        share = known.astype(str).map(_is_like_a_number).mean()
+        if share >= 0.5 or numbers_in(column, pandas)[0] is not None:
             warn_user(
                 f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
                 "Each of them is a category. Convert them with pandas.to_numeric, or write "
@@ -511,17 +511,17 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
     for name in frame:
         if not _in_formula(name, formula) or not are_dates(frame[name]):
             continue
-        times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
+        dates = read_times(frame[name].tolist(), pandas, f"data[{name!r}]")
+        times = pandas.Series(dates, frame.index)
         if _in_formula(name, formula, before=CATEGORY):
-            column = times.dt.strftime("%Y-%m-%d").astype(object)
+            columns[name] = times.dt.strftime("%Y-%m-%d").astype(object)
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
-            column = 1970 + days / 365.2425  # the mean length of a year in days
+            columns[name] = 1970 + days / 365.2425  # the mean length of a year in days
             warn_user(
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
                 f"becomes 2020.5. Effects are per year. Use C({name}) to treat dates as categories."
             )
-        columns[name] = column.set_axis(frame.index)
     return columns
 
 
@@ -530,7 +530,7 @@ def _is_constant(column: Any) -> bool:
     if column.dtype.kind in "iuf":
         values = column.to_numpy(float)
         rounding = 8 * np.finfo(np.float64).eps * np.abs(values).max()
-        return np.isfinite(values).all() and bool(np.ptp(values) <= rounding)
+        return np.isfinite(values).all() and np.ptp(values) <= rounding
     return column.nunique() == 1
 
 
@@ -550,7 +550,8 @@ def _of_documents(frame: Any, known: NDArray, name: str) -> Any:
 
 def _solvable(design: Design) -> Design:
     """Check that the terms can be estimated, and that covariates have allowed names."""
-    n, n_terms = design.matrix.shape
+    matrix = design.matrix
+    n, n_terms = matrix.shape
     taken = sorted(_COLUMNS.intersection(design.data))
     if taken:
         raise BadParameter(
@@ -566,12 +567,12 @@ def _solvable(design: Design) -> Design:
             f"{n_terms} terms",
         )
     terms = np.array(design.terms)
-    finite = np.isfinite(design.matrix).all(axis=0)
+    finite = np.isfinite(matrix).all(axis=0)
     if not finite.all():
         raise BadParameter("formula", "a formula whose terms are finite", terms[~finite].tolist())
-    lengths = np.sqrt((design.matrix**2).sum(axis=0))
+    lengths = np.linalg.norm(matrix, axis=0)
     # of the component of each column that is orthogonal to the columns before it
-    orthogonal_lengths = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
+    orthogonal_lengths = np.abs(np.diagonal(np.linalg.qr(matrix, mode="r")))
     dependent = terms[orthogonal_lengths <= _DEPENDENT * lengths].tolist()
     if dependent:
         raise BadParameter(
@@ -587,12 +588,12 @@ def _solvable(design: Design) -> Design:
 
 
 def _pooled(
-    draws: Iterable[NDArray], design: Design, clusters: Any
+    draws: Iterable[NDArray], design: Design, clusters: Any, n_documents: int
 ) -> tuple[NDArray, list[ErrorSource]]:
     """Fit least squares to each draw of the shares, and pool the results by Rubin's rules.
 
-    A draw has the shape (n_kept, K).  `clusters` contains a number for each document, or is None.
-    Returned are the estimates, of shape (K, n_terms), and their sources of error.
+    A draw has the shape (n_kept, K).  `clusters` contains the cluster of each of `n_documents`, or
+    is None.  Returned are the estimates, of shape (K, n_terms), and their sources of error.
     """
     matrix = design.matrix
     n, n_terms = matrix.shape
@@ -604,8 +605,10 @@ def _pooled(
     membership = None
     freedom = float(n - n_terms)
     if clusters is not None:
-        _, numbers = np.unique(clusters, return_inverse=True)
-        n_clusters = int(numbers.max()) + 1
+        different, numbers = np.unique(
+            cluster_numbers(clusters, n_documents, design.kept), return_inverse=True
+        )
+        n_clusters = len(different)
         if n_clusters < 2:
             raise BadParameter("clusters", "at least two clusters of documents", n_clusters)
         # (n_clusters, n): products with it are sums over the documents of each cluster
@@ -627,9 +630,9 @@ def _pooled(
             meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
             covariance = bread @ meat @ bread
         # not 0, so that no interval of shares that are the same in all documents divides by 0
-        covariance = covariance + _ROUNDING**2 * bread
+        covariance += _ROUNDING**2 * bread
         estimates.append(estimate.T)
-        sum_of_covariances = sum_of_covariances + covariance
+        sum_of_covariances += covariance
     n_draws = len(estimates)
     n_topics = len(estimates[0])
     errors = [ErrorSource(sum_of_covariances / n_draws, np.full(n_topics, freedom))]
@@ -704,8 +707,7 @@ def estimate_effects(
     _, n_documents, n_topics = draws.shape
     # all documents are used, and they have no index
     design = design_of(formula, data, known=np.ones(n_documents, bool))
-    cluster_numbers = _clusters(clusters, n_documents, index=None, design=design)
-    estimate, errors = _pooled((draw[design.kept] for draw in draws), design, cluster_numbers)
+    estimate, errors = _pooled((draw[design.kept] for draw in draws), design, clusters, n_documents)
     # topics have no labels but their numbers
     return Effects(design, estimate, errors, {k: str(k) for k in range(n_topics)})
 
@@ -723,14 +725,12 @@ def of_documents(
 ) -> Effects:
     """Estimate how shares depend on covariates; see `TopicSummary.effects`."""
     n_draws = check_count(n_draws, "n_draws")
-    numbers = list(range(len(labels)))
-    if topics is not None:
-        numbers = labels.numbers(topics)
-        if len(set(numbers)) < len(numbers):
-            raise BadParameter("topics", "a list of different topics", topics)
+    numbers = labels.numbers(range(len(labels)) if topics is None else topics)
+    if len(set(numbers)) < len(numbers):
+        raise BadParameter("topics", "a list of different topics", topics)
     index = documents.index
     design = design_of(formula, data, known=documents.lengths > 0, index=index)
-    cluster_numbers = _clusters(clusters, len(documents.lengths), index, design)
+    clusters = in_order(clusters, index, "clusters")
     kept = design.kept
     # the parameters of the Dirichlet posterior of each document's shares
     gamma = documents.shares[kept] * documents.concentration[kept, None]
@@ -742,7 +742,9 @@ def of_documents(
         sizes = rng.standard_gamma(gamma)
         return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
 
-    estimate, errors = _pooled((draw() for _ in range(n_draws)), design, cluster_numbers)
+    estimate, errors = _pooled(
+        (draw() for _ in range(n_draws)), design, clusters, len(documents.lengths)
+    )
     refits = documents.refits
     found_again = None
     missing = None
@@ -754,13 +756,3 @@ def of_documents(
         errors.append(ErrorSource.between(np.array(of_refits), refits.compared[:, numbers]))
         missing = [refits.missing[k] for k in numbers]
     return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, found_again, missing)
-
-
-def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
-    """Return the number of the cluster of each document in the regression; n documents in all.
-
-    `index` is the pandas index of the documents, if they have one.
-    """
-    if clusters is None:
-        return None
-    return cluster_numbers(in_order(clusters, index, "clusters"), n, design.kept)

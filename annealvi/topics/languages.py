@@ -84,11 +84,12 @@ def other_languages(texts: Iterable[list[str]], listed: Collection[str]) -> dict
     others: Counter[str] = Counter()  # the number of texts in each language
     n_texts = 0  # of texts that are long enough
     for words in texts:
-        n_texts += len(words) >= ENOUGH_WORDS
+        if len(words) < ENOUGH_WORDS:
+            continue
+        n_texts += 1
         n_listed = sum(word in listed for word in words)
         n_known = {name: sum(word in known[name] for word in words) for name in known}
         language = max(n_known, key=n_known.__getitem__)  # with the most stop words in the text
-        threshold = max(OTHER_SHARE * len(words), OTHER_TIMES * n_listed)
-        if len(words) >= ENOUGH_WORDS and n_known[language] >= threshold:
+        if n_known[language] >= max(OTHER_SHARE * len(words), OTHER_TIMES * n_listed):
             others[language] += 1
     return {name: n / n_texts for name, n in others.most_common() if n >= ENOUGH_TEXTS * n_texts}

@@ -151,10 +151,8 @@ def _clusters_of(lda: TemperedLDA, X: csr_matrix, *, alone: bool) -> TemperedMul
     return mixture.set_params(init="merged")  # frees the array, which is as large as the clusters
 
 
-def _is_watched(lda: TemperedLDA | None) -> bool:
+def _is_watched(lda: TemperedLDA) -> bool:
     """Whether the user watches the fit of `lda`, so that other parts of a fit are shown too."""
-    if lda is None:
-        return False
     return bool(lda.verbose) or any(isinstance(c, ProgressBar) for c in as_list(lda.callback))
 
 
@@ -428,21 +426,22 @@ class TopicModel(
         elif layer is not None:
             raise BadParameter("layer", "None if X is a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
-        if counts.shape[0] < 2 or not counts.data.any():
+        n_rows, n_columns = counts.shape
+        if n_rows < 2 or not counts.data.any():
             raise BadParameter(
                 "X",
                 "word counts of at least two documents, not all 0",
-                f"{counts.shape[0]} documents with {counts.sum():.0f} words",
+                f"{n_rows} documents with {counts.sum():.0f} words",
             )
         n_words = len(words) if isinstance(words, Sized) and is_list(words) else None
-        if n_words == counts.shape[0] != counts.shape[1]:
+        if n_words == n_rows != n_columns:
             raise BadParameter(
                 "words",
-                f"the words of the {counts.shape[1]} columns of X",
+                f"the words of the {n_columns} columns of X",
                 f"{n_words} words",
-                f"X has {counts.shape[0]} rows. If X is transposed, pass X.T.",
+                f"X has {n_rows} rows. If X is transposed, pass X.T.",
             )
-        self._fit(counts, None, resume, check_given(words, counts.shape[1]))
+        self._fit(counts, None, resume, check_given(words, n_columns))
         return self
 
     @checked
@@ -460,7 +459,7 @@ class TopicModel(
         ndarray of shape (n_samples, n_topics)
         """
         with writing(self):  # so that it is this fit that transforms
-            _, X = self._fit(documents, y)
+            X = self._fit(documents, y)
             return np.asarray(topics_in(self).transform(X))  # the output set for `lda` is its own
 
     @checked
@@ -565,8 +564,13 @@ class TopicModel(
         )
         # a CountVectorizer does not store which words it excluded
         vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, n_documents=0))
-        fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
-        model.__dict__.update(fitted, seed_topics_={}, topic_labels_={})
+        model.__dict__.update(
+            vectorizer_=vectorizer,
+            lda_=lda,
+            seed_topics_={},
+            topic_labels_={},
+            _vocabulary=vocabulary,
+        )
         return model
 
     # --------------------------------------------------------------- inference
@@ -647,7 +651,7 @@ class TopicModel(
             What `predict` returns for these texts after the fit.
         """
         with writing(self):  # so that it is this fit that predicts
-            _, X = self._fit(documents, y)
+            X = self._fit(documents, y)
             return self._classifier().predict(X)
 
     def describe(
@@ -799,8 +803,9 @@ class TopicModel(
         model = shallow(self)
         for name in OF_TOPICS:
             model.__dict__.pop(name, None)
-        model.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
-        model.topic_labels_ = {}
+        model.__dict__.update(
+            lda_=lda, seed_topics_=dict(seeded), topic_labels_={}, n_topics=n_topics
+        )
         return model if labels is None else model.set_labels(labels)
 
     @checked
@@ -864,7 +869,7 @@ class TopicModel(
             {
                 "vectorizer": None if functions else parameter_tree(vectorizer, "vectorizer_"),
                 "vocabulary": self._vocabulary,
-                "candidates": vars(self).get("_candidates"),
+                "candidates": getattr(self, "_candidates", None),
                 "seeds": self.seed_topics_.keys(),
                 "seed_topics": self.seed_topics_.values(),
                 "labels": list(self.topic_labels_.values()),
@@ -887,13 +892,14 @@ class TopicModel(
             raise damaged("state.vocabulary.words", f"{lda.n_features_in_} different words", words)
         names = values["seeds"]
         topics = values["seed_topics"]
-        if len(names) != len(topics) or max(topics, default=0) >= number_of_topics(lda):
+        K = number_of_topics(lda)
+        if len(names) != len(topics) or max(topics, default=0) >= K:
             raise damaged("state.seed_topics", "topics, one for each name", topics)
-        vectorizer = values["vectorizer"]
-        if vectorizer is None:
-            vectorizer = self._new_vectorizer()
-        else:
-            vectorizer = parameter_of(vectorizer, "state.vectorizer")
+        vectorizer = (
+            self._new_vectorizer()
+            if values["vectorizer"] is None
+            else parameter_of(values["vectorizer"], "state.vectorizer")
+        )
         if _reads_files(vectorizer):
             raise damaged("state.vectorizer", "with input='content'", vectorizer.input)
         try:  # a test, because a vectorizer checks its parameters only in `fit`
@@ -911,22 +917,21 @@ class TopicModel(
         if values["candidates"] is not None:
             self._candidates = values["candidates"]
         labels = values["labels"] or []
-        labelled = values["labelled"] or []
         self.topic_labels_ = {}
         try:
-            self.set_labels(dict(zip(labelled, labels, strict=True)))
+            self.set_labels(dict(zip(values["labelled"] or [], labels, strict=True)))
         except ValueError as error:
             raise damaged("state.labels", "labels of topics", labels) from error
         if values["choice"] is not None:
             self.choice_ = values["choice"]
         if values["topic_similarity"] is not None:
             self.topic_similarity_ = values["topic_similarity"]
-            if self.topic_similarity_.shape[1] != number_of_topics(lda):
+            if self.topic_similarity_.shape[1] != K:
                 raise damaged("state.topic_similarity", "of the topics", self.topic_similarity_)
         if values["mixture"] is not None:
             self.mixture_ = estimator_of(values["mixture"], path="state.mixture")
             sizes = len(self.mixture_.weights_), self.mixture_.n_features_in_
-            if sizes != (number_of_topics(lda), len(words)):
+            if sizes != (K, len(words)):
                 raise damaged("state.mixture", "clusters of the topics and words", sizes)
 
     # -------------------------------------------------------------- attributes
@@ -944,7 +949,7 @@ class TopicModel(
     def vocabulary_(self) -> Vocabulary:
         """The words that are counted, and those that were excluded."""
         # words of a stream that do not occur in enough texts yet; None without a stream
-        candidates = vars(self).get("_candidates")
+        candidates = getattr(self, "_candidates", None)
         return (
             self._vocabulary
             if candidates is None
@@ -963,7 +968,7 @@ class TopicModel(
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether the model is fitted; scikit-learn's `check_is_fitted` calls this method."""
-        return "lda_" in vars(self)
+        return hasattr(self, "lda_")
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn must know: documents are texts, not a matrix."""
@@ -989,7 +994,7 @@ class TopicModel(
 
     def _classifier(self) -> Any:
         """Return the model that predicts the topic of a document: the mixture, or the topics."""
-        return vars(self).get("mixture_", self.lda_)
+        return getattr(self, "mixture_", self.lda_)
 
     def _new_vectorizer(self) -> Any:
         """Return an unfitted copy of the vectorizer, or a default one, with stop words."""
@@ -998,14 +1003,14 @@ class TopicModel(
 
     def _fit(
         self, documents: Any, y: Any, resume: Any = None, words: NDArray | None = None
-    ) -> tuple[TemperedLDA, csr_matrix]:
-        """Fit the model to texts, or to counts of `words`; return the topics and the counts."""
+    ) -> csr_matrix:
+        """Fit the model to texts, or to counts of `words`; return the counts."""
         with writing(self):  # one thread at a time
             if words is None:
                 documents = check_texts(documents, min_documents=2)
             attributes, X = self._begin(documents, words)
             lda = attributes["lda_"]
-            if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
+            if hasattr(self, "_skl_callbacks"):  # scikit-learn's, from `set_callbacks`
 
                 def fitted_so_far() -> dict[str, Any]:
                     """Return the attributes of a model with the topics of the present step."""
@@ -1026,7 +1031,7 @@ class TopicModel(
                         )
 
             self._show(attributes, learn)
-        return lda, X
+        return X
 
     def _begin(
         self, documents: Any, words: NDArray | None = None, *, stream: bool = False
@@ -1035,15 +1040,16 @@ class TopicModel(
 
         `documents` are texts if `words` is None, and counts of `words` otherwise.
         """
-        auto = isinstance(self.n_topics, str)
+        original = TemperedLDA() if self.lda is None else self.lda
+        n_topics = None if isinstance(self.n_topics, str) else int(self.n_topics)
         vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)
-        seed_words = check_seeds(self.seed_words, None if auto else int(self.n_topics), vectorizer)
+        seed_words = check_seeds(self.seed_words, n_topics, vectorizer)
         if words is None:
             kept = frozenset(word for names in seed_words.values() for word in names)
             # not timed, because the limits on words are applied after the counting
-            with Progress("counting words", shown=_is_watched(self.lda), timed=False) as progress:
+            with Progress("counting words", shown=_is_watched(original), timed=False) as progress:
                 vectorizer, X, vocabulary = count_words(
-                    vectorizer, documents, kept=kept, progress=progress
+                    vectorizer, documents, kept=kept, each=progress.each
                 )
         else:
             X = documents
@@ -1051,45 +1057,50 @@ class TopicModel(
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
         if vocabulary.very_short and self.single_topic is not True:
             warn_user(vocabulary.shortness())
+        n_documents = X.shape[0]
         n_words = len(vocabulary.words)
-        K = max(len(seed_words), 1) if auto else int(self.n_topics)
+        K = n_topics or max(len(seed_words), 1)
         if n_words < K:
             raise BadParameter(
                 "n_topics", f"at most the number of words, {n_words}", K, vocabulary.note()
             )
-        if X.shape[0] < K:
+        if n_documents < K:
             warn_user(
-                f"There are more topics than documents: {K:,} topics for {X.shape[0]:,} documents. "
-                "Use fewer topics. As a rule of thumb, have at least 20 documents per topic."
+                f"There are more topics than documents: {K:,} topics for {n_documents:,} "
+                "documents. Use fewer topics. As a rule of thumb, have at least 20 documents per "
+                "topic."
             )
-        lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # not the copies that `clone` makes: the user looks at the original callbacks
-        lda.set_params(callback=None if self.lda is None else self.lda.callback)
+        lda = clone(original).set_params(callback=original.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
-        seed_topics = {name: topic for topic, name in enumerate(seed_words)}
-        attributes = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
-        attributes["topic_labels_"] = {}
-        if auto:
-            attributes["choice_"] = choose_for(X, lda, least=K, verbose=_is_watched(self.lda))
+        attributes = {
+            "vectorizer_": vectorizer,
+            "lda_": lda,
+            "seed_topics_": {name: topic for topic, name in enumerate(seed_words)},
+            "topic_labels_": {},
+            "_vocabulary": vocabulary,
+        }
+        if n_topics is None:
+            attributes["choice_"] = choose_for(X, lda, least=K, verbose=_is_watched(original))
             K = attributes["choice_"].recommended
         lda.set_params(n_components=K)
         if seed_words:
             # a wrong type of total_samples is reported by `lda` when it is fitted
             counted = stream and isinstance(lda.total_samples, Real)
-            n_each = as_float(lda.total_samples) / X.shape[0] if counted else 1.0
+            n_each = as_float(lda.total_samples) / n_documents if counted else 1.0
             plant_seeds(lda, seed_words, vocabulary.words, X, n_each)
-        return {**attributes, "_vocabulary": vocabulary}, X
+        return attributes, X
 
     def _show(self, attributes: dict[str, Any], fit: Callable[[], Any]) -> None:
         """Fit topics by `fit`, and set the attributes even if an interrupt ends the fit."""
         try:
             fit()
         finally:
-            self._restore_parameters(attributes["lda_"])
-            if attributes["lda_"].__sklearn_is_fitted__():
+            topics = attributes["lda_"]
+            self._restore_parameters(topics)
+            if topics.__sklearn_is_fitted__():
                 if "choice_" in attributes:  # compares these topics with those of its runs
-                    topics = attributes["lda_"]
                     if self.single_topic is True:
                         topics = attributes.get("mixture_", topics)
                     attributes |= matched(attributes["choice_"], topics.components_)
@@ -1108,7 +1119,7 @@ class TopicModel(
             self.lda_.partial_fit(X)
             return
         # words that may be added; after a `fit`, those that it excluded
-        before = vars(self).get("_candidates")
+        before = getattr(self, "_candidates", None)
         before = growing.candidates_of_fit(vocabulary) if before is None else before
         vectorizer, after, candidates, X = growing.next_block(vectorizer, vocabulary, before, texts)
         warn_of_empty(X, NOTHING_LEARNED)

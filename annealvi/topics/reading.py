@@ -97,14 +97,13 @@ def write_mallet_state(summary: Any, path: str | PathLike, random_state: Any) ->
             file.write(f"#alpha : {alphas} \n#beta : {np.mean(eta):.17g}\n")
             for number in range(n_documents):
                 read = document(summary, number)
-                columns = summary.counts[[number]].indices
-                # the row of each token's word in `responsibilities`
-                tokens = np.repeat(
-                    np.arange(len(columns), dtype=np.intp), read.counts.astype(np.int64)
-                )
+                columns = summary.counts[[number]].indices  # the words of the document
+                n_tokens = read.counts.astype(np.int64)  # of each word
                 # a topic is the number of cumulative probabilities below a uniform number
-                limits = read.responsibilities.cumsum(axis=1)[tokens, :-1]
-                topics = (limits < rng.random_sample((len(tokens), 1))).sum(axis=1)
-                source = "NA" if read.title is None else "_".join(read.title.split()) or "NA"
-                for position, (word, topic) in enumerate(zip(columns[tokens], topics, strict=True)):
+                cumulative = read.responsibilities.cumsum(axis=1)[:, :-1]
+                limits = cumulative.repeat(n_tokens, axis=0)  # with a row for each token
+                topics = (limits < rng.random_sample((len(limits), 1))).sum(axis=1)
+                tokens = columns.repeat(n_tokens)
+                source = "_".join((read.title or "").split()) or "NA"
+                for position, (word, topic) in enumerate(zip(tokens, topics, strict=True)):
                     file.write(f"{number} {source} {position} {word} {names[word]} {topic}\n")

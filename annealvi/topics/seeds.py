@@ -20,7 +20,7 @@ from annealvi.lda.settings import is_open
 from annealvi.matrices import summed
 from annealvi.metrics.held_out import usual_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
-from annealvi.topics.vectorizer import is_list
+from annealvi.topics.vectorizer import columns_of, is_list
 
 #: The addition to the prior of a seed word in its topic, for each occurrence in the corpus.
 SEED_PRIOR = 0.5
@@ -64,8 +64,8 @@ def plant_seeds(
     `X` contains counts of the `words`; `n_each` is how many documents each of its rows stands for.
     The initial topics are not set if the user has set `init`, or asks for several runs (`n_init`).
     """
-    columns = {word: column for column, word in enumerate(words.tolist())}
-    K = int(lda.n_components)
+    columns = columns_of(words)
+    K = lda.n_components
     prior = lda.topic_word_prior
     if prior is None:  # the default of the fit
         prior = 1.0 / K if lda.preset == "sklearn" else usual_prior(K)
@@ -97,7 +97,7 @@ def seeded_prior(
             prior,
         )
     seeded = np.array(np.broadcast_to(base, shape), dtype=float)
-    counts = np.asarray(X.sum(axis=0), dtype=float).ravel()
+    counts = summed(X, axis=0).astype(float)
     missing: list[str] = []
     for topic, (name, words) in enumerate(seed_words.items()):
         known = {columns[word] for word in words if word in columns}
@@ -139,11 +139,10 @@ def seeded_start(
     topics_of_spread_documents(X, check_random_state(random_state), start[len(seed_words) :])
     # documents with the most seed words come first, and among these the shortest documents
     lengths = summed(X, axis=1)
-    occurs = csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)  # 0 or 1
     for topic, words in enumerate(seed_words.values()):
         seed_columns = sorted({columns[word] for word in words if word in columns})
         # the number of different seed words in each document
-        n_seed_words = summed(occurs[:, seed_columns], axis=1)
+        n_seed_words = X[:, seed_columns].getnnz(axis=1)
         rows = np.lexsort((lengths, -n_seed_words))[:SEED_DOCUMENTS]  # the last key comes first
         rows = rows[n_seed_words[rows] > 0]
         start[topic] += SEED_WEIGHT * summed(X[rows], axis=0)

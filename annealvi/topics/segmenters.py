@@ -9,7 +9,6 @@ from functools import cache, partial
 from typing import Any
 
 from annealvi._optional import import_optional
-from annealvi.exceptions import BadParameter
 from annealvi.topics.phrases import BETWEEN, BREAK
 
 #: A sentence, or as many characters of a longer one as the packages can split at a time.
@@ -25,8 +24,6 @@ def segmenter(language: str, breaks: bool) -> Callable[[str], list[str]]:
 
     With `breaks` it also returns a BREAK between words that are not neighbours.
     """
-    if not isinstance(language, str) or language not in LANGUAGES_WITHOUT_SPACES:
-        raise BadParameter("language", f"one of {sorted(LANGUAGES_WITHOUT_SPACES)}", language)
     return partial(_words, split=LANGUAGES_WITHOUT_SPACES[language](), breaks=breaks)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
-from sklearn.utils.validation import check_is_fitted, check_non_negative
+from sklearn.utils.validation import _num_samples, check_is_fitted, check_non_negative
 
 from annealvi._kernels import special
 from annealvi.checks import check_counts, check_width
@@ -73,11 +73,10 @@ def seed_of(model: Any) -> int:
 
 def counts_of(model: Any, documents: Any, method: str) -> csr_matrix:
     """Return checked word counts of documents, which can be texts if the model accepts texts."""
-    X = documents
     if takes_texts(model) and are_texts(documents, "documents"):
-        X = model.counts(documents)
-        warn_of_empty(X, "Nothing is learned from these texts.")
-    return check_words(topics_in(model), X, method)
+        documents = model.counts(documents)
+        warn_of_empty(documents, "Nothing is learned from these texts.")
+    return check_words(topics_in(model), documents, method)
 
 
 def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
@@ -157,6 +156,7 @@ class Source:
         check_topic_model(self.model, name, "components_", "transform")
         weights = np.asarray(topic_weights(self.model, "components_"), float)
         self._sums = weights.sum(axis=1)
+        self._sizes = self._sums / self._sums.sum()
         #: The probabilities of words in topics; functions of metrics use this name.
         self.components_: NDArray = weights / self._sums[:, None]
         if self.known_names is None:
@@ -165,25 +165,21 @@ class Source:
     @cached_property
     def topics(self) -> Topics:
         """The topics, with their sizes in the fit, and the words of the model or column numbers."""
-        return self.topics_of(
-            sizes=self._sums / self._sums.sum(), words=self.names(feature_names=None, X=None)
-        )
+        return self.topics_of(sizes=self._sizes, words=self.names(feature_names=None, X=None))
 
     def topics_of(self, sizes: NDArray, words: NDArray, *similarity: NDArray) -> Topics:
         """Return the topics with these sizes and words, and cosines to topics of other fits."""
-        support = getattr(self.model, "topic_support_", None)
         evidence = None
-        if support is not None:
-            sizes_in_fit = self._sums / self._sums.sum()
-            evidence = evidence_of(self.components_, sizes_in_fit, support)
-        cosines = self._of("topic_similarity_", np.empty((0, len(sizes))))
+        if hasattr(self.model, "topic_support_"):
+            evidence = evidence_of(self.components_, self._sizes, self.model.topic_support_)
+        cosines = getattr(self.whole, "topic_similarity_", np.empty((0, len(sizes))))
         # a topic with seed words has the name of these words, unless the user has set a label
-        seeds = {topic: name for name, topic in self._of("seed_topics_", {}).items()}
+        seeds = {topic: name for name, topic in getattr(self.whole, "seed_topics_", {}).items()}
         return Topics(
             components=self.components_,
             sizes=sizes,
             words=words,
-            named=seeds | self._of("topic_labels_", {}),
+            named=seeds | getattr(self.whole, "topic_labels_", {}),
             evidence=evidence,
             similarity=np.vstack([cosines, *similarity]),
             facts=self._facts(),
@@ -211,24 +207,20 @@ class Source:
 
         return set_in_model
 
-    def _of(self, name: str, default: Any) -> Any:
-        """Return an attribute of a TopicModel, or the default for other models."""
-        return getattr(self.whole, name, default)
-
     def _facts(self) -> dict[str, Any]:
         """Collect what is known about the fit, for `TopicSummary.methods`."""
-        vocabulary = self._of("vocabulary_", None)
+        vocabulary = getattr(self.whole, "vocabulary_", None)
         # a vocabulary of fewer than two documents was passed by the user
         is_learned = vocabulary is not None and vocabulary.n_documents > 1
         facts = {
             "kind": type(self.model).__name__,
             "vocabulary": vocabulary if is_learned else None,
-            "seeded": list(self._of("seed_topics_", ())),
-            "choice": self._of("choice_", None),
+            "seeded": list(getattr(self.whole, "seed_topics_", ())),
+            "choice": getattr(self.whole, "choice_", None),
         }
-        if getattr(self._of("vectorizer", None), "stop_words", None) is None:
-            facts["stop_words"] = self._of("stop_words", None)
-        mixture = self._of("mixture_", self.model)
+        if getattr(getattr(self.whole, "vectorizer", None), "stop_words", None) is None:
+            facts["stop_words"] = getattr(self.whole, "stop_words", None)
+        mixture = getattr(self.whole, "mixture_", self.model)
         if hasattr(mixture, "weight_concentration_prior") and hasattr(mixture, "word_prior"):
             facts["mixture"] = {
                 "priors": (mixture.weight_concentration_prior, mixture.word_prior),
@@ -303,8 +295,8 @@ class Source:
         For LDA, the rows of the result sum to 1.  For a factorisation X = W H (NMF), the result is
         W.  The number of words of topic k in document d is then W_dk times the sum of row k of H.
         """
-        n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
-        shares = transformed(self.model, X, (n_documents, len(self._sums))).astype(float)
+        shape = _num_samples(X), len(self._sums)
+        shares = transformed(self.model, X, shape).astype(float)
         if shares.min(initial=0) < 0:
             raise BadParameter("transform", "a method that returns shares", shares.min())
         if np.abs(shares.sum(axis=1) - 1).max() > _TOLERANCE:
@@ -315,7 +307,7 @@ class Source:
     def document_topics(self, X: Any, shares: NDArray) -> NDArray:
         """Return the model's prediction of each document's topic, or the topic of largest share."""
         # a TopicModel with a single topic for each document predicts by its mixture
-        predict = getattr(self._of("mixture_", self.model), "predict", None)
+        predict = getattr(getattr(self.whole, "mixture_", self.model), "predict", None)
         if predict is not None:
             topics = np.asarray(predict(X))
             # `predict` of other models need not return topics

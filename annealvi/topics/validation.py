@@ -6,6 +6,7 @@ import codecs
 import io
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from numbers import Real
 from os import PathLike, fspath
 from pathlib import Path
@@ -106,7 +107,6 @@ def word_intrusion(
     >>> score_answers(sheet.key, sheet.key).overall  # all answers are right
     1.0
     """
-    _check_summary(summary)
     rng = _generator(summary, random_state)
     rows: list[Any] = []  # what `_sheet` needs of each question
     n_top = n_questions * n_words
@@ -115,6 +115,7 @@ def word_intrusion(
         most_relevant(topic, summary.word_shares, n_top, summary.relevance)
         for topic in summary.topics
     ]
+    leading = np.concatenate([columns[:n_words] for columns in tops])
     for k, top in enumerate(tops):
         if len(top) < n_top:
             raise BadParameter(
@@ -123,9 +124,8 @@ def word_intrusion(
                 f"{n_words} per question",
                 n_questions,
             )
-        top_of_others = [columns[:n_words] for topic, columns in enumerate(tops) if topic != k]
-        # candidates for intruders; top[:0] is empty, for a model with a single topic
-        pool = np.setdiff1d(np.concatenate([top[:0], *top_of_others]), top)
+        # candidates for intruders: the leading words of other topics
+        pool = np.setdiff1d(leading, top)
         if not len(pool):
             raise BadParameter(
                 "summary",
@@ -191,23 +191,26 @@ def topic_intrusion(
     Chang, Boyd-Graber, Gerrish, Wang, Blei (2009), *Reading Tea Leaves: How Humans Interpret Topic
     Models*, NIPS.
     """
-    _check_summary(summary, texts=True)
+    rng = _generator(summary, random_state, texts=True)
     n_topics = len(summary.topics)
     if n_topics <= N_SHOWN:
         raise BadParameter("summary", f"a summary of at least {N_SHOWN + 1} topics", summary)
-    rng = _generator(summary, random_state)
     rows: list[Any] = []  # what `_sheet` needs of each question
     words = [", ".join(summary.words(k, n_words)) for k in range(n_topics)]
     # the topics of each document, the largest share first
     order = np.argsort(-summary.shares, axis=1, kind="stable")
     for k in range(n_topics):
-        for document in _drawn((order[:, 0] == k) & (summary.lengths > 0), n, rng):
+        for document in _drawn(summary, order[:, 0] == k, n, rng):
             other_topics = order[document, N_SHOWN:]
-            intruder = int(rng.choice(other_topics[len(other_topics) // 2 :]))  # the lower half
-            hidden = {"topic": k, "label": summary.labels[k], "intruder": intruder}
+            intruder = rng.choice(other_topics[len(other_topics) // 2 :])  # the lower half
+            hidden = {
+                "topic": k,
+                "label": summary.labels[k],
+                "intruder": intruder,
+                "document": document,
+            }
             options = [words[topic] for topic in (*order[document, :N_SHOWN], intruder)]
-            beginning = _beginning_of(summary, document, n_characters)
-            rows.append((beginning, options, {**hidden, "document": document}))
+            rows.append((_beginning_of(summary, document, n_characters), options, hidden))
     return _sheet(rows, rng)
 
 
@@ -255,25 +258,23 @@ def document_sample(
     ValueError
         If the summary has no texts, or if `bounds` are not increasing numbers between 0 and 1.
     """
-    _check_summary(summary, texts=True)
+    rng = _generator(summary, random_state, texts=True)
     limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
     if len(limits) != len(bounds) + 2 or not all(np.diff(limits) > 0):
         raise BadParameter("bounds", "increasing numbers between 0 and 1", bounds)
-    rng = _generator(summary, random_state)
     rows: list[Any] = []  # what `_sheet` needs of each question
     # the number of the stratum of each share
     strata = np.searchsorted(limits[1:-1], summary.shares, side="right")
     for k in range(len(summary.topics)):
         words = ", ".join(summary.words(k, n_words))
-        for stratum in range(len(limits) - 1):
-            name = f"{limits[stratum]:g} to {limits[stratum + 1]:g}"
-            for document in _drawn((strata[:, k] == stratum) & (summary.lengths > 0), n, rng):
+        for stratum, (low, high) in enumerate(pairwise(limits)):
+            for document in _drawn(summary, strata[:, k] == stratum, n, rng):
                 hidden = {
                     "topic": k,
                     "label": summary.labels[k],
                     "document": document,
                     "share": summary.shares[document, k],
-                    "stratum": name,
+                    "stratum": f"{low:g} to {high:g}",
                 }
                 shown = {**_beginning_of(summary, document, n_characters), "words": words}
                 rows.append((shown, [], hidden))  # without options
@@ -322,38 +323,45 @@ def score_answers(key: Any, answers: Any) -> Scores:
     # the key of a document sample contains no answers
     intrusions = "answer" in right.columns
     needed = ("answer", "options") if intrusions else ("stratum",)
-    right = _table(key, "key", needed, pandas)  # again, to check these columns
-    coders = answers if isinstance(answers, list | tuple) else [answers]
-    if not coders:
+    right = _table(right, "key", needed, pandas)  # again, to check these columns
+    tables = {"answers": answers}
+    if isinstance(answers, list | tuple):
+        tables = {f"answers[{coder}]": table for coder, table in enumerate(answers)}
+    if not tables:
         raise BadParameter("answers", "a table, or a list of tables", answers)
-    values = np.full((len(coders), len(right)), np.nan)
-    for coder, table in enumerate(coders):
-        name = f"answers[{coder}]" if isinstance(answers, list | tuple) else "answers"
-        values[coder] = _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
+    values = np.array(
+        [
+            _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
+            for name, table in tables.items()
+        ]
+    )
     answered = ~np.isnan(values)  # (n_coders, n_questions)
     if not answered.any():
         raise BadParameter("answers", "tables with at least one answer", "none")
-    hits = answered & (values == (right["answer"].to_numpy(float) if intrusions else 1))
+    hits = values == (right["answer"].to_numpy(float) if intrusions else 1)
     by = ["topic"] if intrusions else ["topic", "stratum"]
     frame = right[[*by, "label"]].assign(answers=answered.sum(0), hits=hits.sum(0))
     # sums over answers of the probability of a right guess; divided by their number below
     if intrusions:
-        frame["chance"] = answered.sum(0) / right["options"].to_numpy(float)
+        frame["chance"] = frame["answers"] / right["options"].astype(float)
     table = frame.groupby([*by, "label"]).sum().reset_index("label")
     n = table["answers"]
-    table["precision" if intrusions else "yes"] = table["hits"] / n.where(n > 0)  # or NaN
+    table["precision" if intrusions else "yes"] = table["hits"] / n  # NaN without answers
     table["low"], table["high"] = _wilson(table["hits"].to_numpy(), n.to_numpy())
     if intrusions:
-        table["chance"] = table.pop("chance") / n.where(n > 0)
-    overall = float(hits.sum() / answered.sum())
-    return Scores(table.drop(columns="hits"), overall, _alpha(values), len(coders))
+        table["chance"] = table.pop("chance") / n
+    overall = float(hits[answered].mean())
+    return Scores(table.drop(columns="hits"), overall, _alpha(values), len(tables))
 
 
 # ---------------------------------------------------------------------------- details
 
 
-def _check_summary(summary: Any, *, texts: bool = False) -> None:
-    """Raise an error if an object is not a TopicSummary (with texts, if `texts`)."""
+def _generator(summary: Any, random_state: Any, *, texts: bool = False) -> RandomState:
+    """Return a generator of random numbers; without a random_state, that of the model is used.
+
+    An error is raised if `summary` is not a TopicSummary (with texts, if `texts`).
+    """
     if not isinstance(summary, TopicSummary):
         raise BadParameter("summary", "a TopicSummary, the result of describe", type(summary))
     if texts and summary.texts is None:
@@ -363,23 +371,21 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
             summary,
             "Pass the texts to describe, as its parameter 'texts'.",
         )
-
-
-def _generator(summary: TopicSummary, random_state: Any) -> RandomState:
-    """Return a generator of random numbers; without a random_state, that of the model is used."""
     return check_random_state(summary.random_state if random_state is None else random_state)
 
 
-def _drawn(is_candidate: NDArray, n: int, rng: RandomState) -> list[int]:
-    """Draw at most n different documents from those for which `is_candidate` is True."""
-    return rng.permutation(np.flatnonzero(is_candidate))[: int(n)].tolist()
+def _drawn(summary: TopicSummary, is_candidate: NDArray, n: int, rng: RandomState) -> list[int]:
+    """Draw at most n documents with words from those for which `is_candidate` is True."""
+    candidates = np.flatnonzero(is_candidate & (summary.lengths > 0))
+    return rng.permutation(candidates)[:n].tolist()
 
 
 def _beginning_of(summary: TopicSummary, document: int, n_characters: int) -> dict[str, str]:
     """Return the title of a document, if known, and its beginning, cut at the end of a word."""
     text = " ".join((summary.texts or [])[document].split())
-    cut = text[:n_characters].rpartition(" ")[0] or text[:n_characters]  # up to the last space
-    shown = {"text": text if len(text) <= n_characters else f"{cut} ..."}
+    beginning = text[:n_characters]
+    cut = beginning.rpartition(" ")[0] or beginning  # up to the last space
+    shown = {"text": text if text == beginning else f"{cut} ..."}
     return shown if summary.titles is None else {"title": summary.titles[document], **shown}
 
 
@@ -397,11 +403,11 @@ def _sheet(
         shown, options, hidden = rows[row]
         if options:
             order = rng.permutation(len(options)).tolist()
-            # the new place of the intruder, counted from 1
-            answer = order.index(len(options) - 1) + 1
-            hidden = {**hidden, "answer": answer, "options": len(options)}
-            names = {f"option_{n}": options[position] for n, position in enumerate(order, 1)}
-            shown = {**shown, **names}
+            hidden |= {
+                "answer": order.index(len(options) - 1) + 1,  # the intruder's place, from 1
+                "options": len(options),
+            }
+            shown |= {f"option_{n}": options[position] for n, position in enumerate(order, 1)}
         questions.append({**shown, "answer": ""})
         key.append(hidden)
     index = pandas.RangeIndex(1, len(rows) + 1, name="question")
@@ -480,12 +486,12 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
     # an answer that is not a number becomes NaN, and is found below because its text is not missing
-    answers = pandas.to_numeric(text, errors="coerce").astype(float).reindex(right.index)
     text = text.reindex(right.index)
+    answers = pandas.to_numeric(text, errors="coerce").astype(float)
     # numbers of options from 1 on; for document samples 0 or 1
     lowest = int("options" in right)
     highest = (right if lowest else right.assign(options=1))["options"]
-    is_allowed = (answers >= lowest) & (answers <= highest) & (answers % 1 == 0)
+    is_allowed = answers.between(lowest, highest) & (answers % 1 == 0)
     bad = text[text.notna() & ~is_allowed]
     for question, answer in bad.items():  # raises for the first
         raise BadParameter(
@@ -502,7 +508,7 @@ def _wilson(hits: NDArray, n: NDArray) -> NDArray:
 
     limits = np.full((2, len(n)), np.nan)  # lower and upper limits
     for row in np.flatnonzero(n):
-        test = binomtest(int(hits[row]), int(n[row]))
+        test = binomtest(hits[row], n[row])
         limits[:, row] = test.proportion_ci(method="wilson")
     return limits
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Literal
@@ -22,10 +22,9 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import as_array, checked
+from annealvi.checks import as_array, checked, naming
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
-from annealvi.progress import Progress
 from annealvi.topics.languages import (
     LANGUAGES,
     SHORTEST_LIST,
@@ -66,15 +65,14 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
         if are_tokens(text):
             text = Tokens(check_texts(text, f"{name}[{number}]", min_documents=0))
         if not isinstance(text, str):
-            # NaN differs from itself; pandas has two other missing values
-            missing = text is None or (isinstance(text, float) and text != text)
-            missing = missing or type(text).__name__ in ("NAType", "NaTType")
+            # the last two are missing values of pandas
+            missing = str(text) in ("None", "nan", "<NA>", "NaT")
             hint = "Remove the document, or replace it by ''." if missing else ""
             if isinstance(text, bytes | bytearray):
                 hint = "Decode bytes, for example by text.decode('utf-8')."
             elif isinstance(text, Mapping):  # a row of a table
                 hint = (
-                    f"Choose one of the columns, {[str(column) for column in text][:10]}, or pass "
+                    f"Choose one of the columns, {list(map(str, text))[:10]}, or pass "
                     "the words of a document as a list."
                 )
             elif isinstance(text, Iterable) and not hasattr(text, "shape"):
@@ -84,8 +82,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
             )
         checked_texts.append(text)
     words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
-    n_spaced = sum(" " in word.strip() for word in words)
-    if min_documents and n_spaced and 2 * n_spaced >= len(words):
+    if min_documents and share_with_spaces(words) >= 0.5:
         warn_user(
             f"Many words in the lists of {name!r} contain spaces. Each "
             "of them is counted as one word. Pass texts as str, not as rows of a table."
@@ -99,16 +96,21 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
     return checked_texts
 
 
+def share_with_spaces(words: Collection[Any]) -> float:
+    """Return the share of words that contain a space; if it is large, they may be texts."""
+    spaced = [isinstance(word, str) and " " in word.strip() for word in words]
+    return sum(spaced) / max(1, len(words))
+
+
 def _items(texts: Any, name: str) -> Iterable:
     """Return the texts to iterate over; raise an error for objects that are not texts."""
     texts = column_of(texts)
-    hint = None  # without a hint, `texts` can be iterated over
     kind = getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
         hint = "Put a single text in a list. If this is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
-        hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
-    elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T") and not issparse(texts):
+        hint = f"Choose one of its columns, {list(map(str, texts.columns))[:10]}."
+    elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
         return texts  # an array of str: each row is a list of words
     elif issparse(texts) or getattr(texts, "ndim", 1) != 1:
         hint = "Pass word counts to TemperedLDA, or counts and words to TopicModel.fit_counts."
@@ -116,9 +118,9 @@ def _items(texts: Any, name: str) -> Iterable:
         hint = "Read the file first."
     elif isinstance(texts, Set | Mapping) or not isinstance(texts, Iterable):
         hint = "A set has no order." if isinstance(texts, Set) else ""
-    if hint is not None:
-        raise BadParameter(name, ALLOWED, type(texts), hint)
-    return texts
+    else:
+        return texts
+    raise BadParameter(name, ALLOWED, type(texts), hint)
 
 
 def column_of(values: Any) -> Any:
@@ -128,13 +130,12 @@ def column_of(values: Any) -> Any:
     is_sequence = hasattr(values, "__getitem__") and hasattr(values, "__len__")
     if is_sequence and not hasattr(values, "__iter__"):  # of a data set
         return [values[number] for number in range(len(values))]
-    if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 and isinstance(values, np.ndarray):
-        return values[:, 0] if values.dtype.kind in "UTO" else values  # an array of texts
+    if isinstance(values, np.ndarray) and values.shape[1:] == (1,) and values.dtype.kind in "UTO":
+        return values.ravel()  # an array of texts
     if isinstance(values, list) and all(are_tokens(row) and len(row) == 1 for row in values):
         # lists of one str are texts if most contain spaces, otherwise lists of one word
         cells = [row[0] for row in values]
-        spaced = [isinstance(cell, str) and " " in cell.strip() for cell in cells]
-        return cells if len(cells) > 1 and 2 * sum(spaced) > len(cells) else values
+        return cells if len(cells) > 1 and share_with_spaces(cells) > 0.5 else values
     return values
 
 
@@ -147,44 +148,35 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     """
     items = iter(_items(texts, "documents"))
     first_items = list(islice(items, 1))  # empty if there are no items
+    items = chain(first_items, items)
+    head: Any = next(iter(first_items), None)
     # not blocks: `check_texts` raises an error for those that are not texts either
-    single = str | bytes | bytearray | Mapping
-    if (
-        not first_items
-        or isinstance(first_items[0], single)
-        or not isinstance(first_items[0], Iterable)
-    ):
-        yield check_texts(chain(first_items, items))
+    if isinstance(head, str | bytes | bytearray | Mapping) or not isinstance(head, Iterable):
+        yield check_texts(items)
         return
-    head: Any = first_items[0]
     if are_tokens(head):  # a list: the words of one text, or a block of texts
         # of an iterator, which can be read only once, only the first item is known
-        samples = [head] if iter(texts) is texts else [*islice(texts, 1000)]
-        words = [text for tokens in samples if are_tokens(tokens) for text in tokens]
-        spaced = [" " in text.strip() for text in words if isinstance(text, str)]
-        share = sum(spaced) / max(1, len(spaced))
+        is_iterator = iter(texts) is texts
+        samples = [head] if is_iterator else [*islice(texts, 1000)]
+        listed = chain.from_iterable(filter(are_tokens, samples))
+        words = [word for word in listed if isinstance(word, str)]
+        share = share_with_spaces(words)
         hint = (
             "Pass texts as str, words as a list of lists, blocks of texts as a generator of lists."
         )
-        if iter(texts) is texts and spaced and not share:
-            raise BadParameter(
-                "documents",
-                "blocks of texts of several words, or a list of lists of words",
-                f"an iterator, first {head[:4]!r}",
-                hint,
-            )
-        if spaced and share < 0.5:  # otherwise blocks of texts
-            if share > 0.2:
+        if words and share < 0.5:  # otherwise blocks of texts
+            if share > 0.2 or (is_iterator and not share):
                 raise BadParameter(
                     "documents",
-                    "lists of words, or blocks of texts of several words",
-                    f"a list of lists, first {head[:4]!r}",
+                    "blocks of texts of several words, or a list of lists of words",
+                    f"{'an iterator' if is_iterator else 'a list of lists'}, "
+                    f"first {first_items[0][:4]!r}",
                     hint,
                 )
             warn_user(f"Each list in 'documents' is read as the words of one document. {hint}")
-            yield check_texts(chain(first_items, items))
+            yield check_texts(items)
             return
-    for number, block in enumerate(chain(first_items, items)):
+    for number, block in enumerate(items):
         yield check_texts(block, f"documents[{number}]")
 
 
@@ -211,14 +203,17 @@ def are_texts(documents: Any, name: str) -> bool:
         document = next((row for row in documents if not are_tokens(row) or len(row)), documents[0])
         if are_tokens(document):
             return len(document) > 0 and isinstance(document[0], str)
-        return not len(getattr(document, "shape", ())) > 0
+        return not getattr(document, "shape", ())
     return True  # an iterator or an empty list
 
 
 def is_list(value: Any) -> bool:
     """Whether a parameter is a list, an array or another sequence of values, but not a text."""
-    is_iterable = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Set)
-    return is_iterable and getattr(value, "ndim", 1) > 0  # not an array without dimensions
+    return (
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes | Mapping | Set)
+        and getattr(value, "ndim", 1) > 0  # not an array without dimensions
+    )
 
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
@@ -238,17 +233,15 @@ def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
 
 def different_ints(values: Any, name: str, what: str, lower: int, upper: int) -> list[int]:
     """Check a list of different ints in [lower, upper], and return it; `what` explains them."""
-    numbers = list(values) if is_list(values) else [values]
-    wrong = [] if is_list(values) else [values]
+    are_listed = is_list(values)
+    numbers = list(values) if are_listed else [values]
     for value in numbers:
-        is_int = isinstance(value, Integral) and not isinstance(value, bool)
-        if not is_int or not lower <= value <= upper or numbers.count(value) > 1:
-            wrong.append(value)
-    if wrong:
-        raise BadParameter(
-            name, (f"a list of different ints in the range [{lower}, {upper}], {what}"), wrong[0]
-        )
-    return [int(value) for value in numbers]
+        is_valid = are_listed and isinstance(value, Integral) and not isinstance(value, bool)
+        if not is_valid or not lower <= value <= upper or numbers.count(value) > 1:
+            raise BadParameter(
+                name, f"a list of different ints in the range [{lower}, {upper}], {what}", value
+            )
+    return list(map(int, numbers))
 
 
 #: Words of at least two characters, which begin with a letter and may contain digits.  The part of
@@ -302,9 +295,7 @@ def marks(first: int, last: int) -> str:
     """
     # Unicode's category M contains marks
     signs = [code for code in range(first, last) if unicodedata.category(chr(code))[0] == "M"]
-    # consecutive codes have the same difference from their number in the list
-    groups = groupby(enumerate(signs), lambda pair: pair[1] - pair[0])
-    runs = [[code for _, code in group] for _, group in groups]
+    runs = np.split(signs, np.flatnonzero(np.diff(signs) > 1) + 1)  # of consecutive codes
     return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs)
 
 
@@ -483,8 +474,9 @@ class Vocabulary:
     @property
     def very_short(self) -> bool:
         """Whether a fit should warn that texts are short; it does not for a few texts."""
-        few = self.n_counted is not None and self.n_counted < VERY_SHORT
-        return few and self.n_documents >= MANY
+        return (
+            self.n_counted is not None and self.n_counted < VERY_SHORT and self.n_documents >= MANY
+        )
 
     def shortness(self) -> str:
         """Report how short the texts are, and what to do."""
@@ -565,8 +557,10 @@ class TopicVectorizer(CountVectorizer):
     _parameter_constraints: ClassVar[dict] = {
         **CountVectorizer._parameter_constraints,
         "input": [StrOptions({"content", "filename"})],  # texts are str
-        "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
-        "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
+        **{
+            name: [*CountVectorizer._parameter_constraints[name], StrOptions({"auto"})]
+            for name in ("min_df", "max_df")
+        },
         "clean": ["boolean"],
         "phrases": ["boolean"],
         "language": [StrOptions(set(LANGUAGES_WITHOUT_SPACES)), None],
@@ -597,12 +591,9 @@ class TopicVectorizer(CountVectorizer):
         language: Literal["zh", "ja", "th"] | None = None,
     ) -> None:
         """Store the parameters; see the class."""
-        parameters = dict(locals())  # the arguments by name, which are passed to CountVectorizer
-        names = {*self._get_param_names()} - {"clean", "phrases", "language"}
-        super().__init__(**{name: parameters[name] for name in names})
-        self.clean = clean
-        self.phrases = phrases
-        self.language = language
+        arguments = locals()
+        for name in self._get_param_names():
+            setattr(self, name, arguments[name])
 
     def __sklearn_clone__(self) -> TopicVectorizer:
         """Return a clone; scikit-learn's `clone` calls this method."""
@@ -613,8 +604,7 @@ class TopicVectorizer(CountVectorizer):
         preprocess = super().build_preprocessor()
         if self.preprocessor is not None and not self.clean:
             return preprocess
-        options = {"clean": self.clean, "lowercase": self.lowercase, "preprocess": preprocess}
-        return partial(compose, **options)
+        return partial(compose, clean=self.clean, lowercase=self.lowercase, preprocess=preprocess)
 
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that splits a text into words."""
@@ -635,8 +625,7 @@ class TopicVectorizer(CountVectorizer):
         analyze = super().build_analyzer()
         if self.analyzer != "word":
             return analyze
-        preprocess = self.build_preprocessor()
-        return partial(self._analyzed, analyze=analyze, preprocess=preprocess)
+        return partial(self._analyzed, analyze=analyze, preprocess=self.build_preprocessor())
 
     def _analyzed(self, text: str, *, analyze: Callable, preprocess: Callable) -> list[str]:
         """Return what is counted of a text, or of the words of a list.
@@ -684,9 +673,12 @@ def count_words(
     texts: list[str],
     *,
     kept: frozenset[str] = frozenset(),
-    progress: Progress | None = None,
+    each: Callable[[list], Iterable] = iter,
 ) -> tuple[Any, csr_matrix, Vocabulary]:
-    """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
+    """Learn the vocabulary of texts, and count its words; `kept` words are never excluded.
+
+    `each` yields the texts that are counted one by one, as `Progress.each` does.
+    """
     counter = copied(vectorizer)
     _check_parameters(counter)
     # whether the vectorizer learns words as a CountVectorizer does, with its limits
@@ -708,10 +700,7 @@ def count_words(
             kept |= phrases
         try:
             with naming_text(counter, texts):
-                documents: Any = readable(counter, texts)
-                if progress is not None:
-                    documents = progress.each(documents)
-                X = CountVectorizer.fit_transform(counter, documents)
+                X = CountVectorizer.fit_transform(counter, each(readable(counter, texts)))
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
@@ -735,20 +724,19 @@ def count_words(
     languages: dict[str, float] = {}
     if limited and not counter.fixed_vocabulary_:
         limits, left_out = _left_out(X, limits_passed, np.isin(words, list(kept)))
-        # the number of texts with each word, by which the excluded words of each limit are sorted
-        frequency = np.bincount(X.indices, minlength=len(words))
+        # words in most texts come first
+        order = np.argsort(-np.bincount(X.indices, minlength=len(words)), kind="stable")
         dropped = {}
         n_dropped = {}
         for reason, mask in left_out.items():
-            columns = np.flatnonzero(mask)
-            order = columns[np.argsort(-frequency[columns], kind="stable")]
-            dropped[reason] = words[order[:REMEMBERED]].tolist()
+            columns = order[mask[order]]
+            dropped[reason] = words[columns[:REMEMBERED]].tolist()
             n_dropped[reason] = len(columns)
         dropped["stop_words"], languages = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(dropped["stop_words"])
         is_kept = ~np.logical_or.reduce(list(left_out.values()))  # words that no limit excludes
         vocabulary = Vocabulary(words[is_kept], len(texts), limits, dropped, n_dropped)
-        counter.vocabulary_ = _columns(vocabulary.words)
+        counter.vocabulary_ = columns_of(vocabulary.words)
         X = X[:, is_kept]
     if not len(vocabulary.words):
         raise ValueError(
@@ -766,13 +754,11 @@ def count_words(
         )
     else:
         n_counted = float(X.sum(dtype=float)) / X.shape[0]
-    taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
-    n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
         vocabulary,
         n_counted=n_counted,
-        n_repeated=n_repeated,
-        cleaned=dict(taken_out) or None,
+        n_repeated=len(texts) - len(set(texts)),
+        cleaned=dict(markup_in(texts if getattr(counter, "clean", False) else ())) or None,
         languages=languages or None,
     )
     if languages:
@@ -844,7 +830,7 @@ def readable(vectorizer: Any, texts: list[str]) -> list:
     """Return texts in the form that a vectorizer accepts; the user's analyzer gets lists."""
     if not callable(getattr(vectorizer, "analyzer", None)):
         return texts
-    return [text.tokens if isinstance(text, Tokens) else text for text in texts]
+    return [getattr(text, "tokens", text) for text in texts]
 
 
 def copied(vectorizer: Any) -> Any:
@@ -871,15 +857,14 @@ def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> tuple[list[str
 
 def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
     """Warn if words are whole sentences, in scripts without spaces between words."""
-    counted = list(zip(words, counts.tolist(), strict=True))
-    # the number of characters in all words, each as often as it occurs
-    total = sum(len(word) * n for word, n in counted)
+    # the number of characters of each word, as often as it occurs
+    lengths = counts * [len(word) for word in words]
     for script, (letters, longest) in UNSPACED.items():
-        is_in_script = re.compile(letters).search
-        lengths = [(len(word) * n, n) for word, n in counted if is_in_script(word)]
-        # the number of characters and of words in this script
-        length, n = np.sum(lengths, axis=0) if lengths else (0, 1)
-        if length > ENOUGH * total and length / n > longest:
+        search = re.compile(letters).search
+        in_script = [search(word) is not None for word in words]
+        length = lengths[in_script].sum()
+        n = counts[in_script].sum()
+        if length > ENOUGH * lengths.sum() and length / n > longest:
             warn_user(
                 f"Words in {script} have {length / n:.0f} characters on average. This script has "
                 "no spaces, so whole sentences are counted as words. Pass each text as a list of "
@@ -888,7 +873,7 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
             return
 
 
-def _columns(words: NDArray) -> dict[str, int]:
+def columns_of(words: NDArray) -> dict[str, int]:
     """Return the column of each word."""
     return {word: column for column, word in enumerate(words.tolist())}
 
@@ -924,18 +909,17 @@ def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
     """Return a clone of a CountVectorizer that is fitted to these words."""
     fitted = copied(vectorizer)
     # the attributes that CountVectorizer sets in `fit`
-    fitted.vocabulary_ = _columns(words)
+    fitted.vocabulary_ = columns_of(words)
     fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
     return fitted
 
 
 def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     """Return the vectorizer with stop words, unless it has its own or does not support them."""
-    parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
-    # 0 if the vectorizer has no such parameter
-    if stop_words is None or parameters.get("stop_words", 0) is not None:
-        return vectorizer
-    if callable(parameters.get("analyzer")):  # the user's function excludes words itself
+    analyzer = getattr(vectorizer, "analyzer", None)
+    # 0 if the vectorizer has no such parameter; the user's analyzer excludes words itself
+    has_own = getattr(vectorizer, "stop_words", 0) is not None or callable(analyzer)
+    if stop_words is None or has_own:
         return vectorizer
     if isinstance(stop_words, str):
         languages = languages_in(stop_words)
@@ -960,7 +944,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     words = array.tolist() if array.ndim == 1 else [None]
     if not all(isinstance(word, str) for word in words):
         raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
-    if isinstance(parameters.get("analyzer"), str):  # preprocess them as words of texts
+    if isinstance(analyzer, str):  # preprocess them as words of texts
         _check_parameters(vectorizer)
         plain = copied(vectorizer).set_params(analyzer="word", ngram_range=(1, 1), input="content")
         analyze = plain.build_analyzer()
@@ -970,43 +954,47 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
 
 def _check_parameters(vectorizer: Any) -> None:
     """Check parameters that scikit-learn does not check."""
-    wrong: tuple | None = None  # name, what it must be, and value of a wrong parameter
-    dtype = getattr(vectorizer, "dtype", np.int64)
-    try:
-        numeric = np.dtype(dtype).kind in "iuf"
-    except (TypeError, ValueError):
-        numeric = False
-    if not numeric:
-        wrong = "dtype", "a dtype of numbers", dtype
-    for name in ("stop_words", "vocabulary"):
-        words = getattr(vectorizer, name, None)
-        if isinstance(words, Collection) and not all(isinstance(word, str) for word in words):
-            wrong = name, "a list of str", words
     # otherwise there is no tokenizer
     by_words = getattr(vectorizer, "analyzer", None) == "word"
     tokenizer = vectorizer.tokenizer if by_words else None
-    if tokenizer is not None:
-        tokens = tokenizer("a word") if callable(tokenizer) else tokenizer  # a test
-        tokens = (
-            list(tokens) if isinstance(tokens, Iterable) and not isinstance(tokens, str) else tokens
-        )
-        if not isinstance(tokens, list) or not all(isinstance(word, str) for word in tokens):
-            got = [type(word) for word in tokens] if isinstance(tokens, list) else tokens
-            wrong = "tokenizer", "a function that returns the words of a text, a list of str", got
     # "" is a correct pattern, for vectorizers that use none
     pattern = vectorizer.token_pattern if by_words and tokenizer is None else ""
-    if getattr(vectorizer, "phrases", False) and (vectorizer.ngram_range != (1, 1) or not by_words):
-        wrong = "phrases", "False unless words are counted, not n-grams", vectorizer.phrases
-    if getattr(vectorizer, "language", None) is not None and tokenizer is not None:
-        wrong = "language", "None if there is a tokenizer", vectorizer.language
-    try:
-        re.compile(pattern)
-    except (re.error, TypeError):
-        wrong = "token_pattern", "a regular expression, or None if there is a tokenizer", pattern
-    if wrong is not None:
-        error = BadParameter(*wrong)
-        error.owner = type(vectorizer).__name__  # the message says whose parameter it is
-        raise error
+    dtype = getattr(vectorizer, "dtype", np.int64)
+    with naming(type(vectorizer).__name__):  # the message says whose parameter it is
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError):
+            raise BadParameter(
+                "token_pattern", "a regular expression, or None if there is a tokenizer", pattern
+            ) from None
+        if getattr(vectorizer, "language", None) is not None and tokenizer is not None:
+            raise BadParameter("language", "None if there is a tokenizer", vectorizer.language)
+        if getattr(vectorizer, "phrases", False) and (
+            vectorizer.ngram_range != (1, 1) or not by_words
+        ):
+            raise BadParameter(
+                "phrases", "False unless words are counted, not n-grams", vectorizer.phrases
+            )
+        if tokenizer is not None:
+            tokens = tokenizer("a word") if callable(tokenizer) else tokenizer  # a test
+            is_iterable = isinstance(tokens, Iterable) and not isinstance(tokens, str)
+            kinds = [type(token) for token in tokens] if is_iterable else tokens
+            if not is_iterable or not all(issubclass(kind, str) for kind in kinds):
+                raise BadParameter(
+                    "tokenizer",
+                    "a function that returns the words of a text, a list of str",
+                    kinds,
+                )
+        for name in ("stop_words", "vocabulary"):
+            words = getattr(vectorizer, name, None)
+            if isinstance(words, Collection) and not all(isinstance(word, str) for word in words):
+                raise BadParameter(name, "a list of str", words)
+        try:
+            numeric = np.dtype(dtype).kind in "iuf"
+        except (TypeError, ValueError):
+            numeric = False
+        if not numeric:
+            raise BadParameter("dtype", "a dtype of numbers", dtype)
 
 
 def _left_out(
@@ -1016,24 +1004,23 @@ def _left_out(
 
     `parameters` are those of the vectorizer, and `kept` marks words that are never excluded.
     """
-    limits = limits_of(parameters, X.shape[0], X.sum() / max(X.shape[0], 1))
-    n_words = X.shape[1]
+    n_documents, n_words = X.shape
+    limits = limits_of(parameters, n_documents, X.sum() / n_documents)
     low = limits["min_df"]
     high = limits["max_df"]
-    max_words = limits.get("max_features")
     if high < low:
         raise ValueError(
-            f"max_df must not be less than min_df. A word must be in at most {high} of {X.shape[0]}"
-            f" texts (max_df={parameters['max_df']!r}) and at least {low} "
+            f"max_df must not be less than min_df. A word must be in at most {high} of "
+            f"{n_documents} texts (max_df={parameters['max_df']!r}) and at least {low} "
             f"(min_df={parameters['min_df']!r})."
         )
-    frequency = np.bincount(X.indices, minlength=n_words)  # the number of texts with each word
-    dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
-    if max_words is not None:
-        remaining = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
-        counts = summed(X, axis=0)[remaining]
-        counts = np.where(kept[remaining], np.inf, counts)  # these words come first
-        too_rare = remaining[np.argsort(-counts, kind="stable")[max_words:]]
+    # the number of texts with each word; kept words are within the limits
+    frequency = np.where(kept, low, np.bincount(X.indices, minlength=n_words))
+    dropped = {"min_df": frequency < low, "max_df": frequency > high}
+    if "max_features" in limits:
+        remaining = np.flatnonzero((frequency >= low) & (frequency <= high))
+        counts = np.where(kept, np.inf, summed(X, axis=0))[remaining]  # kept words come first
+        too_rare = remaining[np.argsort(-counts, kind="stable")[limits["max_features"] :]]
         dropped["max_features"] = (np.bincount(too_rare, minlength=n_words) > 0) & ~kept
     return limits, dropped
 

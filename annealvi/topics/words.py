@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, count
 from numbers import Integral
 from typing import Any
 
@@ -49,12 +50,8 @@ def relevance_of(topic: Floats, word_shares: Floats, relevance: float) -> Floats
     .. math::
         \lambda \log p(w \mid k) + (1 - \lambda) \log \frac{p(w \mid k)}{p(w)}
     """
-    is_in_topic = topic > 0
-    relevances = np.full(len(topic), -np.inf)  # of words that the topic does not contain
-    # the formula with log p(w | k) taken out
-    common = (1 - relevance) * special.log(word_shares[is_in_topic])
-    relevances[is_in_topic] = special.log(topic[is_in_topic]) - common
-    return relevances
+    # the formula with log p(w | k) taken out, which is -inf for words that the topic lacks
+    return special.log(topic) - (1 - relevance) * special.log(word_shares)
 
 
 def most_relevant(topic: Floats, word_shares: Floats, n: int, relevance: float) -> NDArray[np.intp]:
@@ -106,11 +103,9 @@ def label_words(words: Sequence[str]) -> list[str]:
 
 def _are_alike(a: str, b: str) -> bool:
     """Whether two words differ only in a short ending."""
-    # the number of equal letters at their beginnings
-    n_same = next(
-        (n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
-    return n_same >= _STEM and max(len(a), len(b)) - n_same <= _ENDING
+    # the least number of equal letters at their beginnings
+    n = max(_STEM, max(len(a), len(b)) - _ENDING)
+    return a[:n] == b[:n]
 
 
 def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[str]:
@@ -127,9 +122,9 @@ def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[
         kept = label_words(words_of_topic)
         # candidates: three words, more words until it differs from other labels, then a number
         names = [", ".join(kept[:n]) for n in range(LABEL_WORDS, max(len(kept), LABEL_WORDS) + 1)]
-        names += [f"{names[0]} ({number})" for number in range(2, len(words) + len(fixed) + 2)]
+        numbered = (f"{names[0]} ({number})" for number in count(2))
         taken = {*labels, *fixed.values(), *COLUMNS}
-        labels.append(next(name for name in names if name not in taken))
+        labels.append(next(name for name in chain(names, numbered) if name not in taken))
     return labels
 
 
