@@ -404,8 +404,7 @@ class PoissonDEF(DataEstimator):
         """
         noise = self._draws()
         X = self._check_X(X)
-        rng_of_split = RandomState(noise.seed())
-        seen, hidden = split_tokens(X, observed=observed, random_state=rng_of_split)
+        seen, hidden = split_tokens(X, observed=observed, random_state=RandomState(noise.seed()))
         if not hidden.nnz:
             raise ValueError(
                 f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
@@ -470,13 +469,12 @@ class PoissonDEF(DataEstimator):
         self._validate_params()  # the user may have set parameters after the fit
         data = SparseRows(X, noise.device)
         shares = None if exposure is None else self._tensor(exposure)
-        rates = []
-        elbos = []
-        for rows in torch.arange(len(data), device=noise.device).split(BLOCK):
-            counts = DocumentBatch(*data.padded(rows), None if shares is None else shares[rows])
-            block_rates, block_elbos = self._fit_rates(counts, noise)
-            rates.append(block_rates)
-            elbos.append(block_elbos)
+        batches = (
+            DocumentBatch(*data.padded(rows), None if shares is None else shares[rows])
+            for rows in torch.arange(len(data), device=noise.device).split(BLOCK)
+        )
+        fits = [self._fit_rates(counts, noise) for counts in batches]
+        rates, elbos = zip(*fits, strict=True)
         return np.concatenate(rates), np.concatenate(elbos).astype(float)
 
     def _fit_rates(self, counts: DocumentBatch, noise: Noise) -> tuple[NDArray, NDArray]:
