@@ -66,8 +66,7 @@ class PoissonNetwork(Module):
         # W^T, the inverse softplus of the topics
         self.weights = Parameter(start + torch.log(-torch.expm1(-start)))
         # q of each document is the prior at the start
-        log_rates = torch.full((n_samples, n_components), prior_rate).log()
-        self.log_rates = Parameter(log_rates)
+        self.log_rates = Parameter(torch.full((n_samples, n_components), prior_rate).log())
         self.background: Tensor
         self.register_buffer("background", background * mean)
 

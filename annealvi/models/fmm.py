@@ -227,7 +227,6 @@ class FMM(Mixture):
         return MixtureStep(
             model=self,
             statistics=self.last,  # b multiplies these in the global step
-            plain=self.last,
             entropy=self.entropy,
             inverse=inverse_of_factors,
         )
@@ -295,15 +294,15 @@ class FMM(Mixture):
 
     # -------------------------------------------------------------- objectives
 
-    def expected_energy(self, statistics: Factors) -> float:
-        """The energy L at the current q.  `statistics` are :class:`Factors` not multiplied by b."""
-        expected_counts = np.diag(statistics.pairs)
+    def energy(self) -> float:
+        """The energy L of the training data, with the nu of the last local step."""
+        expected_counts = np.diag(self.last.pairs)
         pi = self.prior_probability
         log_prior = np.sum(
             expected_counts * special.log(pi)
             + (self.n_samples - expected_counts) * special.log1p(-pi)
         )
-        return float(log_prior - self._residual(statistics) / (2 * self.noise_variance))
+        return float(log_prior - self._residual(self.last) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
         """The base measure of the training data, -(ND/2) log(2 pi sigma_n)."""

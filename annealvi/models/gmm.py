@@ -322,7 +322,7 @@ class GMM(Mixture):
         entropy = special.entr(phi).sum(axis=1)
         self.last = collect(X, phi)
         self.entropy = float(entropy.sum())
-        return MixtureStep(self, statistics=b * self.last, plain=self.last, entropy=entropy)
+        return MixtureStep(self, statistics=b * self.last, entropy=entropy)
 
     def global_step(
         self, statistics: Natural, rho: float, scale: float, tempering: Tempering
@@ -340,8 +340,9 @@ class GMM(Mixture):
 
     # -------------------------------------------------------------- objectives
 
-    def expected_energy(self, statistics: Natural) -> float:
-        """The energy L at the current q, of statistics that are not multiplied by b."""
+    def energy(self) -> float:
+        """The energy L of the data of the last local step, at the current q."""
+        statistics = self.last  # not multiplied by b
         means = self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * self.n_features / self.posterior.kappa

@@ -172,12 +172,7 @@ class MMM(Mixture):
         self.documents = counts.documents
         entropies = np.concatenate(entropies_of_blocks)
         self.entropy = float(entropies.sum())
-        return MixtureStep(
-            model=self,
-            statistics=counts if b == 1 else b * counts,
-            plain=counts,
-            entropy=entropies,
-        )
+        return MixtureStep(self, statistics=counts if b == 1 else b * counts, entropy=entropies)
 
     def global_step(
         self, statistics: ComponentCounts, rho: float, scale: float, tempering: Tempering
@@ -193,10 +188,10 @@ class MMM(Mixture):
 
     # -------------------------------------------------------------- objectives
 
-    def expected_energy(self, statistics: ComponentCounts) -> float:
-        """The energy L at the current w and beta, of counts that are not multiplied by b."""
-        log_weights_of_documents = np.sum(statistics.documents * self.log_weights)
-        return float(log_weights_of_documents + np.sum(statistics.words * self.log_words))
+    def energy(self) -> float:
+        """The energy L of the counts of the last local step, at the current w and beta."""
+        log_weights_of_documents = np.sum(self.last.documents * self.log_weights)
+        return float(log_weights_of_documents + np.sum(self.last.words * self.log_words))
 
     def log_base_measure(self) -> float:
         """The logarithm of the base measure, which is 1 for sequences of words."""
