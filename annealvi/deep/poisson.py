@@ -24,7 +24,7 @@ from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
 from annealvi.deep.penalties import OF_UNITS, RunningPenalty, Statistic, as_penalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, column_means, numbers
 from annealvi.files.schema import Integer, Number
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.topics import top_words
 from annealvi.schedules import Linear
@@ -409,10 +409,10 @@ class PoissonDEF(DataEstimator):
                 f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
                 "and none are left to predict. Pass a smaller 'observed', or longer documents."
             )
-        lengths = X.sum(axis=1, dtype=float)
+        lengths = summed(X, axis=1, dtype=float)
         # the observed share of each document, or 1 if it has no words
-        share = np.where(lengths, seen.sum(axis=1, dtype=float) / np.maximum(lengths, 1), 1.0)
-        rates, _ = self._local_rates(seen, noise, np.ravel(share))
+        share = np.where(lengths, summed(seen, axis=1, dtype=float) / np.maximum(lengths, 1), 1.0)
+        rates, _ = self._local_rates(seen, noise, share)
         topics = self.components_.astype(float)
         document, word = hidden.nonzero()  # of each entry of `hidden`
         rate = self.background_[word].astype(float)

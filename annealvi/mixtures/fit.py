@@ -162,15 +162,16 @@ class MixtureFit:
         state = self.state
         plan = self.plan
         max_iter = int(plan.estimator.max_iter)
+        n_runs = int(plan.estimator.n_init)
         plan.callbacks.begin(
             Run(
                 number=self.number,
-                n_runs=int(plan.estimator.n_init),
+                n_runs=n_runs,
                 n_done=self.n_steps,
                 n_steps=max_iter,
                 steps_per_pass=1,
                 n_before=max_iter * self.number,
-                n_all=max_iter * int(plan.estimator.n_init),
+                n_all=max_iter * n_runs,
                 bound_name="ELBO per sample",
                 bound=lambda: self.score,
             )

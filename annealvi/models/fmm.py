@@ -162,8 +162,7 @@ class FMM(Mixture):
 
     def __post_init__(self) -> None:
         """Give each component its probability, and make `dtype` a NumPy dtype."""
-        probability = np.asarray(self.prior_probability, dtype=float)
-        self.prior_probability = np.broadcast_to(probability, (self.n_components,)).copy()
+        self.prior_probability = np.full(self.n_components, self.prior_probability, dtype=float)
         self.dtype = np.dtype(self.dtype)
 
     def start(self, X: NDArray, means: ArrayLike) -> None:

@@ -226,7 +226,7 @@ class GMM(Mixture):
     mean_prior: NDArray
     kappa: float
     nu: float = 1.0
-    beta: Any = None
+    beta: Any = 1.0
     known_weights: NDArray | None = None
     known_covariances: NDArray | None = None
     covariance_type: Literal["diag", "spherical"] = "diag"
@@ -235,10 +235,8 @@ class GMM(Mixture):
     normaliser: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Set the defaults of beta, and begin with the prior as posterior."""
+        """Begin with the prior as posterior."""
         self.offset = np.zeros(self.n_features)
-        if self.beta is None:
-            self.beta = np.ones(self.n_features)
         self.least_beta = self.beta
         self.prior = self._prior()
         self.posterior = self.prior
@@ -256,10 +254,10 @@ class GMM(Mixture):
             return
         centred_means = np.asarray(means, dtype=float) - self.offset
         # as if each component had the same number of data, with the variance of all data
-        samples_per_component = np.full(self.n_components, self.n_samples / self.n_components)
+        samples_per_component = self.n_samples / self.n_components
         kappa = self.prior.kappa + samples_per_component
         nu = self.prior.nu + samples_per_component
-        variance = self.beta / self.nu + np.var(X, axis=0, dtype=np.float64)
+        variance = self.beta / self.nu + X.var(axis=0)
         self.posterior = Natural(
             alpha=self.prior.alpha + samples_per_component,
             kappa=kappa,

@@ -286,10 +286,11 @@ class _Run:
         self.last_recorded = 0, logits, means
         with np.errstate(over="ignore", invalid="ignore"):
             self.elbo = model.elbo(Bernoulli(logits), means)
-        if not np.all(np.isfinite(self.elbo)):
+        wrong_elbos = self.elbo[~np.isfinite(self.elbo)]
+        if wrong_elbos.size:
             raise ValueError(
-                f"The ELBO at the start must be finite. Got {self.elbo[~np.isfinite(self.elbo)][0]}"
-                ". Rescale X, or start from smaller 'means'."
+                f"The ELBO at the start must be finite. Got {wrong_elbos[0]}. Rescale X, or start "
+                "from smaller 'means'."
             )
 
     def ascend(self) -> Ascent:
@@ -312,7 +313,7 @@ class _Run:
                 logits, means = self._after_step(q, k[:, None, None])
                 is_finite = np.isfinite(logits).all(axis=(1, 2))
                 is_finite &= np.isfinite(means).all(axis=(1, 2))
-                if not np.all(is_finite):
+                if not is_finite.all():
                     raise self._divergence(step + 1, ~is_finite)
                 self.logits = logits
                 self.means = means
@@ -358,8 +359,9 @@ class _Run:
     def _record(self, q: Bernoulli, k: Floats) -> None:
         """Record the ELBO and the magnitude `k` of each run; raise if an ELBO is not finite."""
         elbo = self.model.elbo(q, self.means)
-        if not np.all(np.isfinite(elbo)):
-            raise self._divergence(self.step, ~np.isfinite(elbo))
+        diverged = ~np.isfinite(elbo)
+        if diverged.any():
+            raise self._divergence(self.step, diverged)
         self.elbo = elbo
         self.records.append((self.step, elbo, k))
         self.last_recorded = self.step, self.logits, self.means  # to go back to after divergence

@@ -53,8 +53,9 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floa
         raise ValueError(f"{what} must be an array of floats. Got {value!r:.200} instead.")
     if shape is not None and array.shape != shape:
         raise ValueError(f"{what} must have shape {shape}. Got shape {array.shape}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{what} must be finite. Got {array[~np.isfinite(array)].flat[0]}.")
+    wrong_values = array[~np.isfinite(array)]
+    if wrong_values.size:
+        raise ValueError(f"{what} must be finite. Got {wrong_values[0]}.")
     return array.astype(float, copy=False)
 
 
