@@ -419,7 +419,7 @@ class PoissonDEF(DataEstimator):
         for k, topic in enumerate(topics):  # only for the words of each document
             rate += rates[document, k] * topic[word]
         # the sum of the rates of all words of each document
-        mass = float(self.background_.sum(dtype=float)) + rates @ topics.sum(axis=1)
+        mass = self.background_.sum(dtype=float) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
         return float(np.exp(-(hidden.data @ log_p) / hidden.data.sum()))
 

@@ -105,7 +105,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     all digits, t is chosen such that the powers of t, weighted by their terms, have mean n.
     """
     if len(alpha) == 1:
-        return float(n * log_c[0])
+        return n * log_c[0]
     powers = np.arange(n + 1, dtype=np.int64)
     # components with the same alpha and c have the same series, which is computed once
     distinct_components, component_kind = np.unique(
@@ -146,7 +146,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     for k in component_kind[1:]:
         product = fftconvolve(product, masses[k])[: n + 1]
     log_factor = special.lgamma(n + 1) - log_rising(alpha.sum(), b * n)
-    return float(log_factor + special.log(product[n]) + totals.sum() - n * log_t)
+    return log_factor + special.log(product[n]) + totals.sum() - n * log_t
 
 
 def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:

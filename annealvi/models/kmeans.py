@@ -49,7 +49,7 @@ def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
     """Find the cluster of each row by Lloyd's algorithm, which starts from `sampled_rows`."""
     X = X - X.mean(axis=0)  # so that differences of squares lose no digits
     centres = X[sampled_rows(X, n_clusters, rng)]
-    least_move = TOLERANCE * float(np.mean(X**2))
+    least_move = TOLERANCE * np.mean(X**2)
     for _ in range(MAX_ITER):
         # the squared distances, without the squares of X, which do not change the order
         labels = np.argmin(np.sum(centres**2, axis=1) - 2 * gemm.product(X, centres.T), axis=1)

@@ -266,7 +266,7 @@ def merged(
         for counts in counts_of_fits
         for component in zip(counts.documents, counts.words.T, strict=True)
     ]
-    mean_sum = float(np.mean([component_words.sum() for _, component_words in components]))
+    mean_sum = np.mean([component_words.sum() for _, component_words in components])
     least_words = min(LEAST_COUNT, LEAST_SHARE * mean_sum)
     # components without words are left out, because they would be compared with all others
     used = [component for component in components if component[1].max() > least_words]

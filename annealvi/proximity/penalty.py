@@ -43,7 +43,7 @@ POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
 def name_of(function: Any) -> str:
     """The name of a function for messages, or the name of its class if it has no name."""
-    return str(getattr(function, "__name__", type(function).__name__))
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floats:
