@@ -332,7 +332,7 @@ class MovingAverage:
     @checked
     def __init__(self, decay: float) -> None:
         """Check `decay`, and begin without values."""
-        if not isinstance(decay, Real) or not 0.0 < decay <= 1.0:
+        if not isinstance(decay, float | Real) or not 0.0 < decay <= 1.0:
             raise BadParameter("decay", "a float in the range (0.0, 1.0]", decay)
         self.decay = float(decay)
         self.value: Floats | None = None
