@@ -373,7 +373,7 @@ class FMM(Mixture):
         # a copy with the observed dimensions of the components only
         observed_model = shallow(self)
         observed_model.means = self.means[:, observed]
-        observed_model.n_features = np.count_nonzero(observed)
+        observed_model.n_features = int(np.count_nonzero(observed))
         nu = observed_model.infer(np.ascontiguousarray(X[:, observed]))
         X_hidden = X[:, ~observed].astype(float)
         means = self.means[:, ~observed]
