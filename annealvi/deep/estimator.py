@@ -549,7 +549,7 @@ class Widths(Listed):
         """Check the parameter `hidden`, and return it as a list of ints for a file."""
         is_vector = isinstance(value, np.ndarray) and value.ndim == 1
         has_layers = (is_vector or isinstance(value, list | tuple | range)) and len(value) > 0
-        if not has_layers or not all(isinstance(n, Integral) and n > 0 for n in value):
+        if not has_layers or not all(isinstance(n, Integral) and int(n) > 0 for n in value):
             raise BadParameter(
                 "hidden", "a sequence of ints in the range [1, inf), one for each layer", value
             )
