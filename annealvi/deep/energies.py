@@ -82,8 +82,8 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
     """
     if not energy.modes:
         raise ValueError(f"Energy ({energy.name}) has no separate modes to count.")
-    means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
-    weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
+    means = z.new_tensor(energy.modes)
+    weights = z.new_tensor(energy.weights)
     # of shape (..., n, n_modes): whether each draw is near each mode
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach
     return (near.to(z.dtype).mean(dim=-2) >= share * weights).sum(dim=-1)
@@ -112,7 +112,7 @@ def _three_arcs(z: Tensor) -> Tensor:
 
 def _ellipse(z: Tensor) -> Tensor:
     """Return log f of density (c), an ellipse."""
-    scale = torch.tensor([1.0, math.sqrt(0.5)], dtype=z.dtype, device=z.device)
+    scale = z.new_tensor([1.0, math.sqrt(0.5)])
     return -((2.0 - torch.linalg.vector_norm(z * scale, dim=-1)) ** 2)
 
 
@@ -123,8 +123,8 @@ _VARIANCE = 0.2
 
 def _four_modes(z: Tensor) -> Tensor:
     """Return log f of density (d), a mixture of four Gaussians with equal variances."""
-    means = torch.tensor(_MODES, dtype=z.dtype, device=z.device)
-    weights = torch.tensor(_WEIGHTS, dtype=z.dtype, device=z.device)
+    means = z.new_tensor(_MODES)
+    weights = z.new_tensor(_WEIGHTS)
     squares = ((z.unsqueeze(-2) - means) ** 2).sum(dim=-1)
     log_densities = weights.log() - 0.5 * squares / _VARIANCE - math.log(2 * math.pi * _VARIANCE)
     return torch.logsumexp(log_densities, dim=-1)

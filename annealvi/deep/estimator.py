@@ -146,14 +146,6 @@ class DeepEstimator(Versioned, BaseEstimator, ABC, CallbackSupport):
         self.network_: Any = network
         n_steps = int(self.max_iter)
         n_done = trainer.monitor.step  # steps that were made before the fit was resumed
-        elbo = math.nan  # of the last step, for callbacks
-
-        def after_step(outcome: Outcome) -> None:
-            """Call the callbacks; a StopIteration of a callback ends `trainer.run`."""
-            nonlocal elbo
-            elbo = float(outcome.elbo.detach())
-            callbacks(trainer.monitor)
-
         try:
             with callbacks.during_fit():
                 callbacks.begin(
@@ -162,14 +154,15 @@ class DeepEstimator(Versioned, BaseEstimator, ABC, CallbackSupport):
                         n_runs=1,
                         n_done=n_done,
                         n_steps=max(n_steps, n_done),
-                        steps_per_pass=trainer.steps_per_pass,
+                        steps_per_pass=1 if X is None else X.shape[0] // trainer.batch_size,
                         n_before=0,
                         n_all=max(n_steps, n_done),
                         bound_name="ELBO",
-                        bound=lambda: elbo,
+                        bound=lambda: trainer.elbo,
                     )
                 )
-                trainer.run(loss_of_step, until=n_steps, on_step=after_step)
+                # a StopIteration of a callback ends `run`
+                trainer.run(loss_of_step, n_steps, on_step=lambda: callbacks(trainer.monitor))
         except BaseException:
             if trainer.monitor.step:  # without a step there is nothing to keep
                 keep_state()
@@ -220,17 +213,17 @@ class DeepEstimator(Versioned, BaseEstimator, ABC, CallbackSupport):
 
     def _read_state(self, path: str | PathLike, description: Mapping[str, Any]) -> Any:
         """Read the state of a training from a file; raise if it belongs to another fit."""
-        file = repr(fspath(path))
+        file = fspath(path)
         owner = type(self).__name__
         tree = read_checkpoint(path, owner)
         writer = Schema(estimator=Text()).load(tree)["estimator"]  # the name of a class
         if writer != owner:
-            raise ValueError(f"{file} was written by a {writer:.80}. A {owner} cannot read it.")
+            raise ValueError(f"{file!r} was written by a {writer:.80}. A {owner} cannot read it.")
         saved = self._schema(training=Tree()).load(tree)
         for name, value in description.items():
             if saved[name] != value:
                 raise ValueError(
-                    f"{file} was written by another fit, in which {name} is {saved[name]!r:.80}. "
+                    f"{file!r} was written by another fit, in which {name} is {saved[name]!r:.80}. "
                     f"In this {owner}, {name} is {value!r:.80}. A fit can be continued only with "
                     "the same network, and with the same data in the same order."
                 )
@@ -520,11 +513,10 @@ class AmortisedEstimator(DataEstimator):
 
         def average_of(x: Tensor) -> Tensor:
             """Return the averages for a block of data, from `n_draws` draws for each datum."""
-            log_weights = []
-            for n_done in range(0, n_draws, self.BLOCK):  # to limit the memory
-                n_block = min(self.BLOCK, n_draws - n_done)
-                _, log_weights_of_block = self.network_.log_weights(x, n_block, noise)
-                log_weights.append(log_weights_of_block)
+            log_weights = [
+                self.network_.log_weights(x, min(self.BLOCK, n_draws - n_done), noise)[1]
+                for n_done in range(0, n_draws, self.BLOCK)  # to limit the memory
+            ]
             return average(torch.cat(log_weights))
 
         return self._by_blocks(X, n_draws, average_of).astype(float)

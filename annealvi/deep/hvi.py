@@ -153,9 +153,9 @@ class LayeredPosterior(Module, ABC):
             after, scales = self.move(before, epsilon, t=None, context=context)
             states = torch.cat([z.unsqueeze(0), after])
         else:
-            steps = list(self.steps(z, epsilon, context))
-            states = torch.stack([z for z, _ in steps])
-            scales = torch.stack([scale for _, scale in steps if scale is not None])  # not of z_0
+            zs, scales_of_zs = zip(*self.steps(z, epsilon, context), strict=True)
+            states = torch.stack(zs)
+            scales = torch.stack(scales_of_zs[1:])  # z_0 has none
             before = states[:-1]
             after = states[1:]
         log_densities = self.log_transitions(before, after, scales, epsilon, context)
@@ -324,10 +324,9 @@ class Chain(LayeredPosterior):
         """Make the forward and the reverse transitions; `context` is the number of features."""
         super().__init__(dim, n_transitions, n_runs, base or StandardNormal())
         # q_t and r_t have the same form
-        self.forwards, self.reverses = (
-            Transitions(dim, n_transitions, n_runs=n_runs, context=context, **options)
-            for _ in range(2)
-        )
+        transitions = partial(Transitions, dim, n_transitions, n_runs=n_runs, context=context)
+        self.forwards = transitions(**options)
+        self.reverses = transitions(**options)
 
     def move(
         self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None

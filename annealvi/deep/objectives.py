@@ -73,8 +73,7 @@ def frozen(model: Module) -> Iterator[None]:
     """Return a context in which the parameters of a model get no gradient."""
     # only these are set back afterwards
     learned = [p for p in model.parameters() if p.requires_grad]
-    for parameter in learned:
-        parameter.requires_grad_(False)
+    model.requires_grad_(False)
     try:
         yield
     finally:

@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -36,11 +35,11 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Distribution, Poisson, kl_divergence
 from torch.nn.functional import softplus
 
-from annealvi.checks import Interval, checked
+from annealvi.checks import checked
 from annealvi.deep.training import TensorField
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Number, Optional, Schema
-from annealvi.proximity.penalty import MAGNITUDES
+from annealvi.proximity.penalty import CONSTRAINTS, MAGNITUDES, POINTS, name_of
 
 #: A function of q and of the prior.
 UnitStatistic = Callable[[Distribution, Distribution], Tensor | tuple[Tensor, ...]]
@@ -55,8 +54,6 @@ TERMS = 100
 #: Files contain this word before the name of a user's function, so that it is not read as the name
 #: of a built-in statistic.
 FUNCTION = "function "
-#: Arguments at which a distance is checked.  Every fit begins at 0.
-POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
 
 # ------------------------------------------------------------- functions of the user's
@@ -74,7 +71,7 @@ def check_values(
         value = value.detach()
         got = f"{value.dtype} of shape {tuple(value.shape)}"
     has_floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
-    if not has_floats or (shape is not None and value.shape != torch.Size(shape)):
+    if not has_floats or (shape is not None and value.shape != shape):
         raise ValueError(
             f"{what} must return a Tensor of floats"
             f"{'' if shape is None else f' of shape {tuple(shape)}'}. Got {got}."
@@ -154,7 +151,7 @@ class WeightStatistic:
         return self.function(list(weights))
 
     def __repr__(self) -> str:
-        return f"WeightStatistic({_name(self.function)})"
+        return f"WeightStatistic({name_of(self.function)})"
 
 
 def entropy(q: Distribution, prior: Distribution | None = None) -> Tensor:
@@ -232,7 +229,7 @@ class Statistic:
         self.of_weights = isinstance(function, WeightStatistic)
         self.custom = not names  # the user's own, which must be checked
         unwrapped = function.function if self.of_weights else function
-        self.name = names[-1] if names else f"{FUNCTION}{_name(unwrapped)}"
+        self.name = names[-1] if names else f"{FUNCTION}{name_of(unwrapped)}"
         self._gradient_is_checked = False  # the gradient of a user's function is checked once
 
     def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
@@ -266,11 +263,6 @@ class Statistic:
             check_values(what, value)
             if torch.is_grad_enabled() and not self._gradient_is_checked:
                 check_gradient(what, value, [tensor for tensor in inputs if tensor.requires_grad])
-
-
-def _name(function: Any) -> str:
-    """Return the name of a function, or of the class of another callable."""
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
@@ -364,11 +356,7 @@ class ProximityPenalty(BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "statistic": [StrOptions(set(STATISTICS)), callable],
         "distance": [StrOptions(set(DISTANCES)), callable],
-        "magnitude": [None, Interval(Real, 0, None, closed="left")],
-        "shape": [StrOptions(set(MAGNITUDES))],
-        "gamma": [Interval(Real, 0, 1, closed="right")],
-        "decay": [Interval(Real, 0, 1, closed="right")],
-        "average": [StrOptions({"parameters", "statistic"})],
+        **CONSTRAINTS,
     }
 
     statistic: str | UnitStatistic | WeightStatistic = "entropy"
@@ -426,7 +414,7 @@ def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityP
 
 def check_distance(distance: Distance) -> None:
     """Check that a distance works elementwise, with a finite gradient."""
-    what = f"The 'distance' {_name(distance)!r}"
+    what = f"The 'distance' {name_of(distance)!r}"
     u = torch.tensor(POINTS, requires_grad=True)
     with torch.enable_grad():  # the caller may have disabled gradients
         values = distance(u)

@@ -24,7 +24,7 @@ from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
 from annealvi.deep.penalties import OF_UNITS, RunningPenalty, Statistic, as_penalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, column_means, numbers
 from annealvi.files.schema import Integer, Number
-from annealvi.matrices import check_csr
+from annealvi.matrices import check_csr, summed
 from annealvi.metrics.held_out import split_tokens
 from annealvi.metrics.topics import top_words
 from annealvi.schedules import Linear
@@ -66,8 +66,7 @@ class PoissonNetwork(Module):
         # W^T, the inverse softplus of the topics
         self.weights = Parameter(start + torch.log(-torch.expm1(-start)))
         # q of each document is the prior at the start
-        log_rates = torch.full((n_samples, n_components), prior_rate).log()
-        self.log_rates = Parameter(log_rates)
+        self.log_rates = Parameter(torch.full((n_samples, n_components), prior_rate).log())
         self.background: Tensor
         self.register_buffer("background", background * mean)
 
@@ -404,24 +403,23 @@ class PoissonDEF(DataEstimator):
         """
         noise = self._draws()
         X = self._check_X(X)
-        rng_of_split = RandomState(noise.seed())
-        seen, hidden = split_tokens(X, observed=observed, random_state=rng_of_split)
+        seen, hidden = split_tokens(X, observed=observed, random_state=RandomState(noise.seed()))
         if not hidden.nnz:
             raise ValueError(
                 f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
                 "and none are left to predict. Pass a smaller 'observed', or longer documents."
             )
-        lengths = X.sum(axis=1, dtype=float)
+        lengths = summed(X, axis=1, dtype=float)
         # the observed share of each document, or 1 if it has no words
-        share = np.where(lengths, seen.sum(axis=1, dtype=float) / np.maximum(lengths, 1), 1.0)
-        rates, _ = self._local_rates(seen, noise, np.ravel(share))
+        share = np.where(lengths, summed(seen, axis=1, dtype=float) / np.maximum(lengths, 1), 1.0)
+        rates, _ = self._local_rates(seen, noise, share)
         topics = self.components_.astype(float)
         document, word = hidden.nonzero()  # of each entry of `hidden`
         rate = self.background_[word].astype(float)
         for k, topic in enumerate(topics):  # only for the words of each document
             rate += rates[document, k] * topic[word]
         # the sum of the rates of all words of each document
-        mass = float(self.background_.sum(dtype=float)) + rates @ topics.sum(axis=1)
+        mass = self.background_.sum(dtype=float) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
         return float(np.exp(-(hidden.data @ log_p) / hidden.data.sum()))
 
@@ -470,13 +468,12 @@ class PoissonDEF(DataEstimator):
         self._validate_params()  # the user may have set parameters after the fit
         data = SparseRows(X, noise.device)
         shares = None if exposure is None else self._tensor(exposure)
-        rates = []
-        elbos = []
-        for rows in torch.arange(len(data), device=noise.device).split(BLOCK):
-            counts = DocumentBatch(*data.padded(rows), None if shares is None else shares[rows])
-            block_rates, block_elbos = self._fit_rates(counts, noise)
-            rates.append(block_rates)
-            elbos.append(block_elbos)
+        batches = (
+            DocumentBatch(*data.padded(rows), None if shares is None else shares[rows])
+            for rows in torch.arange(len(data), device=noise.device).split(BLOCK)
+        )
+        fits = [self._fit_rates(counts, noise) for counts in batches]
+        rates, elbos = zip(*fits, strict=True)
         return np.concatenate(rates), np.concatenate(elbos).astype(float)
 
     def _fit_rates(self, counts: DocumentBatch, noise: Noise) -> tuple[NDArray, NDArray]:

@@ -259,9 +259,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
 
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> BeliefNetwork:
         """Return a network for data X; without X its weights come from a file."""
-        center = torch.empty(architecture["n_features"])  # arbitrary, if the file has the numbers
-        if X is not None:
-            center = column_means(X)
+        # arbitrary numbers, if the file has others
+        center = torch.empty(architecture["n_features"]) if X is None else column_means(X)
         return BeliefNetwork(
             center, architecture["hidden"], self.initial_weight, float(self.initial_prior)
         )

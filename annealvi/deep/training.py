@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,7 @@ class TensorField(Array):
 
     def dump(self, value: Tensor) -> NDArray:
         """Return a tensor as an array for a file."""
-        return value.detach().cpu().numpy().astype(self.dtype, copy=False)
+        return numbers(value).astype(self.dtype, copy=False)
 
     def load(self, value: Any, field_path: str, sizes: Sizes) -> Any:
         """Check an array of a file, and return it as a tensor; `field_path` is for messages."""
@@ -174,42 +175,34 @@ class Outcome(NamedTuple):
 Objective = Callable[[Any, int], Outcome]
 
 
+@dataclass(eq=False, repr=False)
 class Trainer:
     """The state of one fit and the loop that advances it."""
 
-    def __init__(
-        self,
-        module: Module,
-        optimiser: torch.optim.Optimizer,
-        noise: Noise,
-        n_rows: int | None = None,
-        batch_size: int = 1,
-        penalty: Any = None,
-    ) -> None:
-        """Prepare a fit of `module` to `n_rows` rows of data (None: no data)."""
-        self.module = module  # everything that is trained
-        self.optimiser = optimiser
-        self.noise = noise  # random numbers for the objective and the order of the data
-        self.n_rows = n_rows  # None if there are no data
-        self.batch_size = batch_size if n_rows is None else min(batch_size, n_rows)
-        self.penalty = penalty  # the penalty of the objective; each step replaces its `memory`
+    module: Module  # everything that is trained
+    optimiser: torch.optim.Optimizer
+    noise: Noise  # random numbers for the objective and the order of the data
+    n_rows: int | None = None  # None if there are no data
+    batch_size: int = 1
+    penalty: Any = None  # the penalty of the objective; each step replaces its `memory`
+
+    def __post_init__(self) -> None:
+        """Begin without steps."""
+        if self.n_rows is not None:
+            self.batch_size = min(self.batch_size, self.n_rows)
         self.monitor = Monitor()
         self.order = torch.empty(0, dtype=torch.long)  # the rows of the data in this pass
         self.position = 0  # how many rows of `order` were used in this pass
+        self.elbo = math.nan  # of the last step
         # sum and number of ELBOs since the last record
         self.sum = 0.0
         self.count = 0
 
-    @property
-    def steps_per_pass(self) -> int:
-        """Number of steps in one pass over the data; 1 if there are no data."""
-        return 1 if self.n_rows is None else self.n_rows // self.batch_size
-
     def run(
-        self, objective: Objective, until: int, on_step: Callable[[Outcome], Any] = lambda _: None
+        self, objective: Objective, until: int, on_step: Callable[[], Any] = lambda: None
     ) -> None:
         """Make steps until there are `until` in all, or until `on_step` raises StopIteration."""
-        parameters = [p for p in self.module.parameters() if p.requires_grad]
+        parameters: list[Tensor] = [p for p in self.module.parameters() if p.requires_grad]
         last_finite = [p.detach().clone() for p in parameters]  # with a finite loss
         steps_per_record = max(1, until // RECORDS)
         while self.monitor.step < until:
@@ -232,18 +225,19 @@ class Trainer:
                         f"{' The last finite state is kept.' if self.monitor.step else ''}"
                     )
                 # in place, because new tensors in each step would take time
-                _copy(sources=[p.detach() for p in parameters], targets=last_finite)
+                _copy(sources=parameters, targets=last_finite)
                 self.optimiser.step()
             share_of_pass = 1.0 if self.n_rows is None else self.batch_size / self.n_rows
             self.monitor.advance(share_of_pass, outcome.temperature)
-            self.sum += float(outcome.elbo.detach())
+            self.elbo = float(outcome.elbo.detach())
+            self.sum += self.elbo
             self.count += 1
             if self.monitor.step % steps_per_record == 0 or self.monitor.step == until:
                 self.monitor.record(elbo=self.sum / self.count)
                 self.sum = 0.0
                 self.count = 0
             try:
-                on_step(outcome)
+                on_step()
             except StopIteration:
                 return
 
@@ -311,11 +305,11 @@ class Trainer:
             setattr(self, name, state[name])
 
 
-def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+@torch.no_grad()
+def _copy(sources: list[Tensor], targets: list[Tensor]) -> None:
     """Copy the values of tensors into other tensors, in place and without gradients."""
-    with torch.no_grad():
-        # PyTorch's copy of many tensors in one operation; it takes the targets first
-        torch._foreach_copy_(list(targets), list(sources))
+    # PyTorch's copy of many tensors in one operation; it takes the targets first
+    torch._foreach_copy_(targets, sources)
 
 
 # --------------------------------------------------------------------------------- the data

@@ -519,10 +519,11 @@ class VariationalAutoencoder(AmortisedEstimator):
     def _check_values(self, values: NDArray[np.float32]) -> None:
         """Raise a ValueError if a value of X is not in [0, 1]."""
         check_non_negative(values, type(self).__name__)
-        if np.max(values, initial=0) > 1:
+        largest = np.max(values, initial=0)
+        if largest > 1:
             raise ValueError(
                 f"X must contain pixels in [0, 1] for {type(self).__name__}. Got "
-                f"{np.max(values):g}. Divide X by the maximum pixel value (255 for 8-bit images)."
+                f"{largest:g}. Divide X by the maximum pixel value (255 for 8-bit images)."
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from numbers import Real
 from os import PathLike
 from threading import Event
@@ -40,6 +40,8 @@ STATE = Schema(
     converged=Flag(),
 )
 FIT = Schema(state=Tree(), comparable=Flag(), stopped=Flag())
+#: The constraint of variances and of the parameters of priors.
+POSITIVE = Interval(Real, 0, None, closed="neither")
 #: NumPy's warnings that a fit ignores: after each step, its ELBO is checked to be finite.
 QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 #: Draws a starting point, as the keyword arguments of :meth:`Mixture.start`.
@@ -80,16 +82,14 @@ class MixtureState:
     def load_state_dict(self, tree: Mapping[str, Any], place: str) -> None:
         """Set the state from a tree, with a new temperature object."""
         fields = STATE.load(tree, place)
-        self.model.load_state_dict(fields["model"], f"{place}.model")
-        self.monitor.load_state_dict(fields["monitor"], f"{place}.monitor")
-        self.temperature = fields["temperature"]
+        self.model.load_state_dict(fields.pop("model"), f"{place}.model")
+        self.monitor.load_state_dict(fields.pop("monitor"), f"{place}.monitor")
+        vars(self).update(fields)
         if self.temperature is not None:
             # the field is still a tree, from which a temperature object is made
             self.temperature = restored_temperature(
                 self.temperature, f"{place}.temperature", model=self.model
             )
-        self.lower_bound = fields["lower_bound"]
-        self.converged = fields["converged"]
 
 
 @dataclass(frozen=True)
@@ -105,27 +105,24 @@ class MixturePlan:
     show: Callable[[MixtureState], None]
 
 
+@dataclass(eq=False, repr=False)
 class MixtureFit:
     """One fit from one starting point; see :class:`annealvi.inference.runs.Runs`."""
 
-    def __init__(
-        self,
-        plan: MixturePlan,
-        number: int,
-        model: Mixture,
-        rng: RandomState,
-        halt: Event,
-    ) -> None:
-        """`number` counts the fits of a run from 0; a set `halt` ends the fit at its next step."""
-        self.plan = plan
-        self.number = number
-        self.rng = rng
-        self.halt = halt
+    plan: MixturePlan
+    number: int  # counts the fits of a run from 0
+    model: InitVar[Mixture]
+    rng: RandomState
+    halt: Event  # if it is set, the fit ends at its next step
+    comparable: bool = False  # whether the last two bounds have the same T
+    stopped: bool = False  # whether a callback ended the fit
+    in_callback: bool = False
+
+    def __post_init__(self, model: Mixture) -> None:
+        """Begin with the model's starting point."""
+        plan = self.plan
         temperature = plan.temperature.plan(int(plan.estimator.max_iter), model=model)
         self.state = MixtureState(model, Monitor(), temperature)
-        self.comparable = False  # whether the last two bounds have the same T
-        self.stopped = False  # whether a callback ended the fit
-        self.in_callback = False
 
     @property
     def n_steps(self) -> int:
@@ -164,16 +161,17 @@ class MixtureFit:
         """Fit to the end."""
         state = self.state
         plan = self.plan
-        max_iter = int(self.plan.estimator.max_iter)
+        max_iter = int(plan.estimator.max_iter)
+        n_runs = int(plan.estimator.n_init)
         plan.callbacks.begin(
             Run(
                 number=self.number,
-                n_runs=int(plan.estimator.n_init),
+                n_runs=n_runs,
                 n_done=self.n_steps,
                 n_steps=max_iter,
                 steps_per_pass=1,
                 n_before=max_iter * self.number,
-                n_all=max_iter * int(plan.estimator.n_init),
+                n_all=max_iter * n_runs,
                 bound_name="ELBO per sample",
                 bound=lambda: self.score,
             )
@@ -219,8 +217,7 @@ class MixtureFit:
         monitor.record(elbo=elbo, annealed_elbo=annealed_elbo)
         if temperature.learns and not temperature.settled(last_step):
             energy = model.energy()
-            tempered_energy = temperature.tempered_energy(energy)
-            monitor.record(tempered_elbo=elbo - energy + tempered_energy)
+            monitor.record(tempered_elbo=elbo - energy + temperature.tempered_energy(energy))
         previous_bound = state.lower_bound
         state.lower_bound = elbo / model.n_samples
         # bounds of steps with different T are not compared
@@ -233,11 +230,12 @@ class MixtureFit:
                 f"run {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
                 f"ELBO per sample {state.lower_bound:.6f}"
             )
-        if self.plan.callbacks:
-            self.plan.show(state)
+        plan = self.plan
+        if plan.callbacks:
+            plan.show(state)
             self.in_callback = True  # stays True if the callback raises an error
             try:
-                self.plan.callbacks(monitor)
+                plan.callbacks(monitor)
             except StopIteration:
                 self.stopped = True
                 raise
@@ -249,10 +247,11 @@ class MixtureFit:
         if self.state.converged:
             raise StopIteration  # caught by `run`
         temperature = self.state.temperature
+        model = self.state.model
         has_more_steps = self.n_steps < self.plan.estimator.max_iter
-        perturbs = temperature.perturbs and self.state.model.perturbs
+        perturbs = temperature.perturbs and model.perturbs
         if has_more_steps and perturbs and not temperature.settled(self.n_steps - 1):
-            self.state.model.perturb(self.rng)
+            model.perturb(self.rng)
 
 
 class TemperedMixture(Fitted):
@@ -283,6 +282,7 @@ class TemperedMixture(Fitted):
     n_iter_ = Found(lambda state: state.monitor.step)
     converged_ = Found(lambda state: state.converged)
     lower_bound_ = Found(lambda state: state.lower_bound)
+    _n_features_out = Found(lambda state: state.model.n_components)  # of `transform`, if any
 
     def _prepare(self, X: Any, copied: Any) -> tuple[Any, dict[str, Any], Temperature, Draw]:
         """Check X and the parameters; return X, settings of the model, the temperature, the draw.
@@ -363,13 +363,7 @@ class TemperedMixture(Fitted):
                 with np.errstate(**QUIET):
                     start = drawn_starts[number] if drawn_starts else draw(runs.generator)
                     model.start(X, **start)
-                return MixtureFit(
-                    plan=plan,
-                    number=number,
-                    model=model,
-                    rng=runs.generator,
-                    halt=runs.halt,
-                )
+                return MixtureFit(plan, number, model, rng=runs.generator, halt=runs.halt)
 
             self._runs = runs  # for `save_state`, which callbacks may call
             try:
@@ -415,6 +409,13 @@ class TemperedMixture(Fitted):
         state = MixtureState(object.__new__(self.Model), Monitor(), temperature=None)
         state.load_state_dict(tree, place)
         return state
+
+    def _ready(self) -> Any:
+        """A view of the fitted model for one call, with the number of threads of `n_jobs`."""
+        check_is_fitted(self)
+        model = shallow(self._state.model)
+        model.n_threads = n_threads(getattr(self, "n_jobs", 1))
+        return model
 
     def _sampler(self, n_samples: Any) -> tuple[Any, RandomState]:
         """Check `n_samples`; return the fitted model, and a random number generator."""

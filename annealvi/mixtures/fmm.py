@@ -26,16 +26,15 @@ from annealvi.checks import (
     check_numbers,
     check_squares,
     check_width,
-    n_threads,
 )
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import Draw, TemperedMixture, check_rows
+from annealvi.mixtures.fit import POSITIVE, Draw, TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
 from annealvi.models.kmeans import sampled_rows
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
-from annealvi.threads import shallow, writing
+from annealvi.threads import writing
 
 #: Largest ratio of the mean square of X to the noise variance at which residuals are accurate.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -214,8 +213,8 @@ class TemperedFMM(
             "array-like",
             StrOptions({"learn"}),
         ],
-        "noise_variance": [Interval(Real, 0, None, closed="neither"), StrOptions({"learn"})],
-        "component_variance": [None, Interval(Real, 0, None, closed="neither")],
+        "noise_variance": [POSITIVE, StrOptions({"learn"})],
+        "component_variance": [None, POSITIVE],
         "init": [StrOptions({"random", "prior", "data", "kmeans++"}), "array-like"],
         "covariance": [StrOptions({"diag", "full"})],
         "n_jobs": [None, Integral],
@@ -251,8 +250,7 @@ class TemperedFMM(
             The probabilities E[Z] at T = 1.  To avoid poor local optima, inference starts from
             `prior_probability_`, and T falls from 10 to 1 over the first 10 updates.
         """
-        model = self._ready()
-        return model.infer(self._check_X(X))
+        return self._ready().infer(self._check_X(X))
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray:
         """Fit, then `transform` the same data.
@@ -355,7 +353,7 @@ class TemperedFMM(
         if not isinstance(n_draws, Integral) or not 1 <= n_draws < 2**31:
             raise BadParameter("n_draws", "an int in the range [1, 2147483647]", n_draws)
         rng = check_random_state(self.random_state)
-        scores = model.predictive(X, mask, int(n_draws), rng)
+        scores = model.predictive(X, mask, n_draws, rng)
         return scores if per_sample else float(np.mean(scores))
 
     @reads
@@ -373,9 +371,9 @@ class TemperedFMM(
             1 for each component that is in the datum, 0 for the others.
         """
         model, rng = self._sampler(n_samples)
-        shape = (int(n_samples), model.n_components)
+        shape = (n_samples, model.n_components)
         Z = (rng.random_sample(shape) < model.prior_probability).astype(float)
-        noise = rng.standard_normal((int(n_samples), model.n_features))
+        noise = rng.standard_normal((n_samples, model.n_features))
         return gemm.product(Z, model.means) + np.sqrt(model.noise_variance) * noise, Z
 
     # ----------------------------------------------------------------- details
@@ -398,13 +396,9 @@ class TemperedFMM(
                     got=np.max(prior_probability),
                 )
         samples_per_parameter = n_samples * float(np.mean(prior_probability)) / D
-        annealed = Annealed(
-            min(HOTTEST, max(MILDEST, HOTTEST * samples_per_parameter)),
-            length=0.5,
-            shape="exponential",
-        )
+        start = min(HOTTEST, max(MILDEST, HOTTEST * samples_per_parameter))
         named_temperatures = {
-            "annealed": annealed,
+            "annealed": Annealed(start, length=0.5, shape="exponential"),
             "variational": VARIATIONAL,
             "proximity": Proximity(),
         }
@@ -475,21 +469,12 @@ class TemperedFMM(
         mean_square = check_squares(X) / X.size
         accurate_ratio = DYNAMIC_RANGE[X.dtype]
         if mean_square > accurate_ratio * model.noise_variance:
-            advice = "Centre X."
-            if X.dtype == np.float32:
-                advice = "Centre X, or pass it as float64."
+            as_float64 = ", or pass it as float64" if X.dtype == np.float32 else ""
             warn_user(
                 f"The mean square of X, {mean_square:.3g}, is more than {accurate_ratio:.0e} times "
                 f"the noise variance, {model.noise_variance:.3g}, so residuals are inaccurate in "
-                f"{X.dtype}. {advice}"
+                f"{X.dtype}. Centre X{as_float64}."
             )
-
-    def _ready(self) -> FMM:
-        """A view of the fitted model for one call, with the number of threads of `n_jobs`."""
-        check_is_fitted(self)
-        model: FMM = shallow(self._state.model)
-        model.n_threads = n_threads(self.n_jobs)
-        return model
 
     def _check_X(self, X: Any) -> NDArray:
         """Check new data, and that the kernels can compute with their squares."""
@@ -500,8 +485,6 @@ class TemperedFMM(
         square = check_squares(X) + float(np.sum(model.means**2))
         _check_range(square, model.noise_variance, X.dtype)
         return X
-
-    _n_features_out = Found(lambda state: state.model.n_components)
 
     def __sklearn_tags__(self) -> Any:
         """The tags of scikit-learn, with the dtypes that `transform` preserves."""
@@ -546,8 +529,7 @@ def _draw(
         variance = min(variance, 2.0 * noise_variance / n_features)
     means = rng.normal(0.0, np.sqrt(variance), (n_components, n_features))
     if init == "kmeans++":
-        length = float(np.sqrt(n_features * variance))
-        means = _with_sampled_directions(means, X, length, rng)
+        means = _with_sampled_directions(means, X, np.sqrt(n_features * variance), rng)
     return {"means": means}
 
 

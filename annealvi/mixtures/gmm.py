@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,13 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
-from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_numbers, check_squares
+from annealvi.checks import check_numbers, check_squares
 from annealvi.exceptions import BadParameter
 from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import Draw, FiniteMixture, check_rows
+from annealvi.mixtures.fit import POSITIVE, Draw, FiniteMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
 
@@ -34,14 +32,15 @@ VARIANCE_FLOOR = 1e-6
 LEAST = 1.0 / float(np.finfo(np.float64).max)
 
 
-def _is_one(model: GMM) -> bool:
-    """Whether a component has one variance for all features."""
-    return model.covariance_type == "spherical"
-
-
 def _precisions(model: GMM) -> NDArray[np.float64]:
     """The expected precisions, in the shape that the attributes of the estimator have."""
-    return (model.precisions[:, 0] if _is_one(model) else model.precisions).copy()
+    is_spherical = model.covariance_type == "spherical"  # one precision for all features
+    return (model.precisions[:, 0] if is_spherical else model.precisions).copy()
+
+
+def _prior_covariance(model: GMM) -> Any:
+    """The prior of the covariances, in the shape that the attribute of the estimator has."""
+    return model.beta[0] if model.covariance_type == "spherical" else model.beta.copy()
 
 
 def _learned(name: str, value_of_model: Callable[[GMM], Any]) -> Found:
@@ -215,21 +214,19 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     weight_concentration_ = _learned("weights", lambda model: model.posterior.alpha.copy())
     degrees_of_freedom_prior_ = _learned("covariances", lambda model: model.nu)
     degrees_of_freedom_ = _learned("covariances", lambda model: model.posterior.nu.copy())
-    covariance_prior_ = _learned(
-        "covariances", lambda model: model.beta[0] if _is_one(model) else model.beta.copy()
-    )
+    covariance_prior_ = _learned("covariances", _prior_covariance)
     _parameter_constraints: ClassVar[dict] = {
         **FiniteMixture._parameter_constraints,
         "covariance_type": [StrOptions({"diag", "spherical"})],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "means_init": [None, "array-like"],
         "weights": [None, "array-like"],
-        "covariances": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
-        "weight_concentration_prior": [None, Interval(Real, 0, None, closed="neither")],
-        "mean_precision_prior": [None, Interval(Real, 0, None, closed="neither")],
+        "covariances": [None, POSITIVE, "array-like"],
+        "weight_concentration_prior": [None, POSITIVE],
+        "mean_precision_prior": [None, POSITIVE],
         "mean_prior": [None, "array-like"],
-        "degrees_of_freedom_prior": [None, Interval(Real, 0, None, closed="neither")],
-        "covariance_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
+        "degrees_of_freedom_prior": [None, POSITIVE],
+        "covariance_prior": [None, POSITIVE, "array-like"],
     }
 
     n_components: int = 1
@@ -312,13 +309,12 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             beta = check_numbers(self.covariance_prior, "covariance_prior", *shapes, positive=True)
         if self.means_init is not None:
             check_squares(check_numbers(self.means_init, "means_init", (K, D)), "means_init")
-        alpha = self.weight_concentration_prior
         settings = dict(
-            alpha=np.full(K, 1.0 / K if alpha is None else float(alpha)),
+            alpha=np.full(K, float(self.weight_concentration_prior or 1.0 / K)),
             mean_prior=mean_prior,
-            kappa=float(1.0 if self.mean_precision_prior is None else self.mean_precision_prior),
-            nu=float(D if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior),
-            beta=np.broadcast_to(beta, D).astype(float),
+            kappa=float(self.mean_precision_prior or 1.0),
+            nu=float(self.degrees_of_freedom_prior or D),
+            beta=np.full(D, beta),
             known_weights=weights,
             known_covariances=covariances,
             covariance_type=self.covariance_type,
@@ -330,9 +326,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
             largest_singular_value = randomized_svd(scaled, n_components=1, random_state=0)[1][0]
             # rounded, because LAPACK's last digits depend on the processor
-            start = max(
-                2.0, float(f"{ABOVE_CRITICAL * float(largest_singular_value**2) / len(X):.6g}")
-            )
+            start = max(2.0, float(f"{ABOVE_CRITICAL * largest_singular_value**2 / len(X):.6g}"))
             annealed = Annealed(start=start, length=0.5, shape="linear")
             t_max = max(t_max, start)
         named_temperatures = {
@@ -358,10 +352,10 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """Compute log p(x, z) of each datum and component; raise if a datum has no finite one."""
-        check_is_fitted(self)
+        model = self._ready()
         X = _checked(X, self)
         with np.errstate(over="ignore", invalid="ignore"):
-            log_joint = self._state.model.log_joint(X)
+            log_joint = model.log_joint(X)
         check_rows(log_joint.max(axis=1), X)  # raises if all values of a row are infinite or NaN
         return log_joint
 

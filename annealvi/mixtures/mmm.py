@@ -27,7 +27,6 @@ from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.mixtures.fit import Draw, FiniteMixture
 from annealvi.models.mmm import MMM, ComponentCounts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
-from annealvi.threads import shallow
 
 #: With init="merged": the number of short fits that are merged, and the iterations of each.
 RUNS = 12
@@ -230,8 +229,9 @@ class TemperedMultinomialMixture(
         """Check X and the parameters; see :meth:`TemperedMixture._prepare`."""
         X = _checked(X, copied, "fit", reset=True)
         temperature = as_temperature(self.temperature, KINDS)
-        if not isinstance(self.init, str):
-            init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
+        init = self.init
+        if not isinstance(init, str):
+            init = check_numbers(init, "init", (int(self.n_components), X.shape[1]))
             if np.any(init < 0) or not np.all(init.max(axis=1) > 0):
                 raise BadParameter(
                     "init",
@@ -245,7 +245,7 @@ class TemperedMultinomialMixture(
         draw = partial(
             _draw,
             X,
-            init=self.init,
+            init=init,
             n_components=int(self.n_components),
             settings=settings,
             temperature=Fixed(1.0) if temperature == Fixed(1.0) else COOLING,
@@ -256,9 +256,7 @@ class TemperedMultinomialMixture(
     def _warn(self, X: Any) -> None:
         """Warn if clusters contain no documents."""
         document_counts = self._state.model.documents
-        n_empty = np.count_nonzero(
-            document_counts < 0.5 * min(1.0, X.shape[0] / len(document_counts))
-        )
+        n_empty = np.sum(document_counts < 0.5 * min(1.0, X.shape[0] / len(document_counts)))
         if n_empty:
             warn_user(
                 f"{n_empty} of the {self.n_components} clusters contain no documents. Use a "
@@ -269,14 +267,8 @@ class TemperedMultinomialMixture(
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """Check X, and compute log p(x, k) of each document and cluster."""
-        check_is_fitted(self)
-        X = _checked(X, self, "predict")
-        # a copy, because the threads are those of `n_jobs` in this call only
-        model: MMM = shallow(self._state.model)
-        model.n_threads = n_threads(self.n_jobs)
-        return model.log_joint(X)
-
-    _n_features_out = Found(lambda state: state.model.n_components)
+        model = self._ready()
+        return model.log_joint(_checked(X, self, "predict"))
 
     def __sklearn_tags__(self) -> Any:
         """The tags of scikit-learn: X is positive, and may be sparse."""
@@ -305,8 +297,7 @@ def _draw(
 ) -> dict[str, Any]:
     """Counts of words and documents to start from; "merged" makes short fits at `temperature`."""
     if not isinstance(init, str):
-        words = np.asarray(init, dtype=np.float64)
-        words = words / words.max(axis=1, keepdims=True)  # sums may overflow
+        words = init / init.max(axis=1, keepdims=True)  # sums may overflow
         words_per_component = max(float(X.sum(dtype=np.float64)), 1.0) / n_components
         return {"words": words_per_component * words / words.sum(axis=1, keepdims=True)}
     if init == "kmeans++":

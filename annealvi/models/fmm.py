@@ -162,8 +162,7 @@ class FMM(Mixture):
 
     def __post_init__(self) -> None:
         """Give each component its probability, and make `dtype` a NumPy dtype."""
-        probability = np.asarray(self.prior_probability, dtype=float)
-        self.prior_probability = np.broadcast_to(probability, (self.n_components,)).copy()
+        self.prior_probability = np.full(self.n_components, self.prior_probability, dtype=float)
         self.dtype = np.dtype(self.dtype)
 
     def start(self, X: NDArray, means: ArrayLike) -> None:
@@ -172,14 +171,15 @@ class FMM(Mixture):
         # q(mu) is a point at first
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
-        blocks_of_rows = (X[rows].astype(float) for rows in gen_batches(len(X), ROWS))
-        self.square = float(sum(np.sum(block**2) for block in blocks_of_rows))
+        squares = (np.sum(X[rows].astype(float) ** 2) for rows in gen_batches(len(X), ROWS))
+        self.square = float(sum(squares))
         mean_square = self.square / X.size
         variance = mean_square - float(np.mean(X, dtype=float)) ** 2
-        rounding_variance = RESOLUTION[self.dtype] * mean_square
         # below least_noise, a learned noise variance would only describe rounding errors
         self.least_noise = max(
-            NOISE_FLOOR * variance, rounding_variance, float(np.finfo(self.dtype).tiny)
+            NOISE_FLOOR * variance,
+            RESOLUTION[self.dtype] * mean_square,
+            float(np.finfo(self.dtype).tiny),
         )
         self.nu, self.projection = self._buffers(self.n_samples)
         self.last, self.entropy = factors_at(self.prior_probability, X)
@@ -226,7 +226,6 @@ class FMM(Mixture):
         return MixtureStep(
             model=self,
             statistics=self.last,  # b multiplies these in the global step
-            plain=self.last,
             entropy=self.entropy,
             inverse=inverse_of_factors,
         )
@@ -244,23 +243,18 @@ class FMM(Mixture):
                 "'rho' and 'scale' must be 1, because a step of a factorial mixture uses all data. "
                 f"Got rho={rho!r} and scale={scale!r}."
             )
-        b = float(tempering.inverse)
-        pairs = statistics.pairs
-        if not self._move_components(statistics, b / self.noise_variance, tempering):
-            raise ValueError(
-                f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
-                f"Choose a noise_variance (now {self.noise_variance:.4g}) and a component_variance "
-                f"(now {self.component_variance:.4g}) that are closer to each other."
-            )
+        self._move_components(statistics, tempering)
         if self.learn_probability:
-            mean_nu = np.diag(pairs) / self.n_samples
+            mean_nu = np.diag(statistics.pairs) / self.n_samples
             self.prior_probability = np.clip(mean_nu, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
         if self.learn_noise:
             mean_residual = self._residual(statistics) / (self.n_samples * self.n_features)
             self.noise_variance = max(mean_residual, self.least_noise)
 
-    def _move_components(self, statistics: Factors, heat: float, tempering: Tempering) -> bool:
-        """Move q(mu) to its optimum; return False if it is singular.  `heat` is b / sigma_n."""
+    def _move_components(self, statistics: Factors, tempering: Tempering) -> None:
+        """Move q(mu) to its optimum; raise if its equations are singular."""
+        b = float(tempering.inverse)
+        heat = b / self.noise_variance
         prior_variance = self.component_variance / tempering.of_priors
         precision = np.full(self.n_components, 1.0 / prior_variance)
         A, R = statistics
@@ -279,10 +273,13 @@ class FMM(Mixture):
             gemm.solve(system, means)  # in place
         finite = np.all(np.isfinite(covariance)) and np.all(np.isfinite(means))
         if not (finite and np.all(np.diag(system) > 0)):
-            return False
+            raise ValueError(
+                f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
+                f"Choose a noise_variance (now {self.noise_variance:.4g}) and a component_variance "
+                f"(now {self.component_variance:.4g}) that are closer to each other."
+            )
         self.covariance_matrix = covariance.copy()
         self.means = means.copy()
-        return True
 
     # --------------------------------------------------- for a proximity temperature
 
@@ -296,15 +293,15 @@ class FMM(Mixture):
 
     # -------------------------------------------------------------- objectives
 
-    def expected_energy(self, statistics: Factors) -> float:
-        """The energy L at the current q.  `statistics` are :class:`Factors` not multiplied by b."""
-        expected_counts = np.diag(statistics.pairs)
+    def energy(self) -> float:
+        """The energy L of the training data, with the nu of the last local step."""
+        expected_counts = np.diag(self.last.pairs)
         pi = self.prior_probability
         log_prior = np.sum(
             expected_counts * special.log(pi)
             + (self.n_samples - expected_counts) * special.log1p(-pi)
         )
-        return float(log_prior - self._residual(statistics) / (2 * self.noise_variance))
+        return float(log_prior - self._residual(self.last) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
         """The base measure of the training data, -(ND/2) log(2 pi sigma_n)."""
@@ -313,10 +310,10 @@ class FMM(Mixture):
 
     def log_partition(self, inverse: NDArray) -> NDArray:
         r"""Compute log C(T) exactly, as (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
-        b = np.asarray(inverse, dtype=float)[..., None]
+        b = inverse[:, None]
         pi = self.prior_probability
         log_sums = np.logaddexp(b * special.log(pi), b * special.log1p(-pi)).sum(axis=-1)
-        return self.n_samples * (log_sums - 0.5 * self.n_features * special.log(b[..., 0]))
+        return self.n_samples * (log_sums - 0.5 * self.n_features * special.log(inverse))
 
     def posterior_log_partition(self, temperatures: NDArray, data: Any = None) -> NDArray:
         """log C(T) at the current q, which equals :meth:`log_partition` for any q(mu)."""
@@ -362,8 +359,8 @@ class FMM(Mixture):
         square = np.sum(X.astype(float) ** 2, axis=1)
         constant = np.sum(special.log1p(-self.prior_probability))
         constant -= 0.5 * self.n_features * math.log(2 * math.pi * self.noise_variance)
-        bound = energy + entropy
-        return bound[: X.shape[0]] + constant - square / (2 * self.noise_variance)
+        bound = (energy + entropy)[: X.shape[0]]
+        return bound + constant - square / (2 * self.noise_variance)
 
     def predictive(
         self, X: NDArray, observed: NDArray[np.bool_], n_draws: int, rng: Any
@@ -377,7 +374,7 @@ class FMM(Mixture):
         observed_model = shallow(self)
         observed_model.means = self.means[:, observed]
         observed_model.n_features = int(np.count_nonzero(observed))
-        nu = observed_model.infer(np.ascontiguousarray(X[:, observed])).astype(float)
+        nu = observed_model.infer(np.ascontiguousarray(X[:, observed]))
         X_hidden = X[:, ~observed].astype(float)
         means = self.means[:, ~observed]
         n_hidden = X_hidden.shape[1]
@@ -401,8 +398,9 @@ class FMM(Mixture):
         """Arrays for nu and P of `n_samples` data; nu starts at pi."""
         # a whole number of blocks for each component, as the kernels need
         shape = self.n_components, -(-n_samples // kernels.BLOCK) * kernels.BLOCK
-        nu, projection = (aligned_empty(shape, self.dtype) for _ in range(2))
+        nu = aligned_empty(shape, self.dtype)
         nu[:] = self.prior_probability[:, None]
+        projection = aligned_empty(shape, self.dtype)
         projection[:, n_samples:] = 0  # the kernels also read the padding
         return nu, projection
 
@@ -417,8 +415,7 @@ class FMM(Mixture):
 
     def _gram(self) -> NDArray:
         """G = E[mu mu^T]."""
-        gram = gemm.product(self.means, self.means.T)
-        return gram + self.n_features * self.covariance_matrix
+        return gemm.product(self.means, self.means.T) + self.n_features * self.covariance_matrix
 
     def _field(self) -> tuple[NDArray, NDArray, float]:
         """Return (C, c, s): a datum's energy is s P nu + c nu - nu C nu / 2, plus a constant.

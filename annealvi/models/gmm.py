@@ -105,7 +105,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     all digits, t is chosen such that the powers of t, weighted by their terms, have mean n.
     """
     if len(alpha) == 1:
-        return float(n * log_c[0])
+        return n * log_c[0]
     powers = np.arange(n + 1, dtype=np.int64)
     # components with the same alpha and c have the same series, which is computed once
     distinct_components, component_kind = np.unique(
@@ -124,7 +124,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
         return (
             distributions,
             totals[component_kind, 0],
-            float(np.sum(np.sum(distributions * powers, axis=1)[component_kind])),
+            np.sum(np.sum(distributions * powers, axis=1)[component_kind]),
         )
 
     log_t_low = -1.0
@@ -146,7 +146,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     for k in component_kind[1:]:
         product = fftconvolve(product, masses[k])[: n + 1]
     log_factor = special.lgamma(n + 1) - log_rising(alpha.sum(), b * n)
-    return float(log_factor + special.log(product[n]) + totals.sum() - n * log_t)
+    return log_factor + special.log(product[n]) + totals.sum() - n * log_t
 
 
 def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
@@ -172,17 +172,16 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
             f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} with "
             f"init_params={init!r}. Pass 'means_init' or use init_params='random'."
         )
-    responsibilities = np.zeros((n, K))
     if init == "kmeans":
-        responsibilities[np.arange(n, dtype=np.int64), k_means(X, K, rng)] = 1
-    elif init == "random":
+        return np.eye(K)[k_means(X, K, rng)]
+    if init == "random":
         # plus a tiny number, so that no row is 0
         responsibilities = rng.uniform(size=(n, K)) + TINY
-        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-    else:
-        far_apart = init == "k-means++"
-        chosen_rows = sampled_rows(X, K, rng) if far_apart else rng.choice(n, K, replace=False)
-        responsibilities[chosen_rows, np.arange(K, dtype=np.int64)] = 1
+        return responsibilities / responsibilities.sum(axis=1, keepdims=True)
+    far_apart = init == "k-means++"
+    chosen_rows = sampled_rows(X, K, rng) if far_apart else rng.choice(n, K, replace=False)
+    responsibilities = np.zeros((n, K))
+    responsibilities[chosen_rows, np.arange(K, dtype=np.int64)] = 1
     return responsibilities
 
 
@@ -227,7 +226,7 @@ class GMM(Mixture):
     mean_prior: NDArray
     kappa: float
     nu: float = 1.0
-    beta: Any = None
+    beta: Any = 1.0
     known_weights: NDArray | None = None
     known_covariances: NDArray | None = None
     covariance_type: Literal["diag", "spherical"] = "diag"
@@ -236,10 +235,8 @@ class GMM(Mixture):
     normaliser: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Set the defaults of beta, and begin with the prior as posterior."""
+        """Begin with the prior as posterior."""
         self.offset = np.zeros(self.n_features)
-        if self.beta is None:
-            self.beta = np.ones(self.n_features)
         self.least_beta = self.beta
         self.prior = self._prior()
         self.posterior = self.prior
@@ -253,21 +250,20 @@ class GMM(Mixture):
         self.prior = self._prior()
         self.least_beta = self.beta
         if responsibilities is not None:
-            self.posterior = self.prior + collect(self._centred(X), responsibilities)
+            self.posterior = self.prior + collect(X - self.offset, responsibilities)
             return
         centred_means = np.asarray(means, dtype=float) - self.offset
         # as if each component had the same number of data, with the variance of all data
-        samples_per_component = np.full(self.n_components, self.n_samples / self.n_components)
+        samples_per_component = self.n_samples / self.n_components
         kappa = self.prior.kappa + samples_per_component
         nu = self.prior.nu + samples_per_component
-        variance = self.beta / self.nu + np.var(X, axis=0, dtype=np.float64)
-        square = nu[:, None] * variance + kappa[:, None] * centred_means**2
+        variance = self.beta / self.nu + X.var(axis=0)
         self.posterior = Natural(
             alpha=self.prior.alpha + samples_per_component,
             kappa=kappa,
             shift=kappa[:, None] * centred_means,
             nu=nu,
-            square=square,
+            square=nu[:, None] * variance + kappa[:, None] * centred_means**2,
         )
 
     def perturb(self, rng: RandomState) -> None:
@@ -283,11 +279,13 @@ class GMM(Mixture):
         move_sizes = np.where(
             group_sizes[group_of_component.ravel()] > 1, PERTURBATION, SMALL_PERTURBATION
         )
-        moves = move_sizes[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
+        kappa = q.kappa[:, None]
         m = self.means_centred
+        moves = move_sizes[:, None] * rng.standard_normal(m.shape) / np.sqrt(self.precisions)
+        moved = m + moves
         # beta + kappa m^2 changes with m, so that beta stays the same
-        square = q.square + q.kappa[:, None] * ((m + moves) ** 2 - m**2)
-        self.posterior = replace(q, shift=q.kappa[:, None] * (m + moves), square=square)
+        square = q.square + kappa * (moved**2 - m**2)
+        self.posterior = replace(q, shift=kappa * moved, square=square)
 
     def _restore(self, fields: dict[str, Any], place: str) -> None:
         """Set the fields of a file as attributes; check that q, named by `place`, is usable."""
@@ -304,9 +302,7 @@ class GMM(Mixture):
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
         if not (positive and all(np.all(np.isfinite(array)) for array in derived_arrays)):
             raise damaged(
-                f"{place}.posterior",
-                "a set of parameters at which densities are finite",
-                self.posterior,
+                f"{place}.posterior", "a set of parameters at which densities are finite", q
             )
 
     # ------------------------------------------------------------- Algorithm 1
@@ -316,7 +312,7 @@ class GMM(Mixture):
 
         `moments` is ignored.
         """
-        X = self._centred(batch.data[batch.rows])  # type: ignore[index]
+        X = batch.data[batch.rows] - self.offset
         b = float(tempering.inverse)
         log_phi = b * self._log_joint(X)
         log_phi -= special.log_sum_exp(log_phi, axis=1, keepdims=True)
@@ -324,7 +320,7 @@ class GMM(Mixture):
         entropy = special.entr(phi).sum(axis=1)
         self.last = collect(X, phi)
         self.entropy = float(entropy.sum())
-        return MixtureStep(self, statistics=b * self.last, plain=self.last, entropy=entropy)
+        return MixtureStep(self, statistics=b * self.last, entropy=entropy)
 
     def global_step(
         self, statistics: Natural, rho: float, scale: float, tempering: Tempering
@@ -342,18 +338,17 @@ class GMM(Mixture):
 
     # -------------------------------------------------------------- objectives
 
-    def expected_energy(self, statistics: Natural) -> float:
-        """The energy L at the current q, of statistics that are not multiplied by b."""
-        precision = self.precisions
+    def energy(self) -> float:
+        """The energy L of the data of the last local step, at the current q."""
+        statistics = self.last  # not multiplied by b
         means = self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * self.n_features / self.posterior.kappa
         count = statistics.kappa  # the number N_k of data of each component
         # sum_n phi_nk (x_n - m_k)^2
         distance = statistics.square - 2 * means * statistics.shift + means**2 * count[:, None]
-        n_samples = count.sum()
-        energy = np.sum(count * constants) - 0.5 * np.sum(precision * distance)
-        return float(energy - n_samples * self._log_base())
+        energy = np.sum(count * constants) - 0.5 * np.sum(self.precisions * distance)
+        return float(energy - count.sum() * self._log_base())
 
     def log_base_measure(self) -> float:
         """The logarithm of the base measure of the training data."""
@@ -367,8 +362,7 @@ class GMM(Mixture):
         if self.known_weights is None:  # KL of two Dirichlet distributions
             kl += special.lgamma(q.alpha.sum()) - special.lgamma(p.alpha.sum())
             kl += np.sum(special.lgamma(p.alpha) - special.lgamma(q.alpha))
-            expected_log_weights = special.digamma(q.alpha) - special.digamma(q.alpha.sum())
-            kl += np.sum((q.alpha - p.alpha) * expected_log_weights)
+            kl += np.sum((q.alpha - p.alpha) * self._expected_log_weights())
         # KL of the normal distributions of the means
         kappa_ratio = p.kappa / q.kappa
         kl += 0.5 * self.n_features * np.sum(kappa_ratio - 1 - special.log(kappa_ratio))
@@ -397,26 +391,23 @@ class GMM(Mixture):
         s_d is the geometric mean of sigma_kd over components.  If weights are learned, the
         power (sum_k w_k^b c_k)^N is replaced by its expectation under their Dirichlet prior.
         """
-        b = np.asarray(inverse, dtype=float)
-        log_c = log_distortions(self.known_covariances, b)
+        log_c = log_distortions(self.known_covariances, inverse)
         # log C is computed once as long as the quantities in `key` stay the same
-        key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
-        if self.normaliser is not None and self.normaliser[0] == key:
-            return self.normaliser[1].copy()
-        log_width = 0.5 * self.n_samples * self.n_features * special.log(b)
-        if self.known_weights is not None:
-            logs = b[:, None] * special.log(self.known_weights) + log_c
-            log_sums = special.log_sum_exp(logs, axis=1)
-            total = self.n_samples * log_sums - log_width
-        else:
-            log_powers = [
-                log_mean_power(self.alpha, self.n_samples, b_i, log_c_i)
-                for b_i, log_c_i in zip(b, log_c, strict=True)
-            ]
-            total = np.array(log_powers) - log_width
-            check_log_c_at_1(total, b, self.n_samples)
-        self.normaliser = key, total
-        return total.copy()
+        key = inverse.tobytes(), self.n_samples, self.alpha.tobytes()
+        if self.normaliser is None or self.normaliser[0] != key:
+            log_width = 0.5 * self.n_samples * self.n_features * special.log(inverse)
+            if self.known_weights is not None:
+                logs = inverse[:, None] * special.log(self.known_weights) + log_c
+                total = self.n_samples * special.log_sum_exp(logs, axis=1) - log_width
+            else:
+                log_powers = [
+                    log_mean_power(self.alpha, self.n_samples, b, log_c_at_b)
+                    for b, log_c_at_b in zip(inverse, log_c, strict=True)
+                ]
+                total = np.array(log_powers) - log_width
+                check_log_c_at_1(total, inverse, self.n_samples)
+            self.normaliser = key, total
+        return self.normaliser[1].copy()
 
     def posterior_log_partition(self, temperatures: NDArray, data: Any = None) -> NDArray:
         """Compute log C(T) at the expected logarithms of the weights under the current q."""
@@ -436,10 +427,9 @@ class GMM(Mixture):
 
     def local_log_partition(self, parameters: NDArray, inverse: NDArray) -> NDArray:
         """The log integral of one datum's tempered likelihood; `parameters` is log w."""
-        b = np.asarray(inverse, dtype=float)
-        logs = b[:, None] * parameters + log_distortions(self.known_covariances, b)
+        logs = inverse[:, None] * parameters + log_distortions(self.known_covariances, inverse)
         log_sums = special.log_sum_exp(logs, axis=1)
-        return log_sums - 0.5 * self.n_features * special.log(b)
+        return log_sums - 0.5 * self.n_features * special.log(inverse)
 
     def hyperparameters(self) -> dict[str, Any]:
         """The quantities that log C(T) depends on: the sizes, alpha or w, and the variances."""
@@ -457,7 +447,7 @@ class GMM(Mixture):
         The softmax over k is phi at T = 1.  The log-sum-exp over k is the contribution of each
         datum to the ELBO.
         """
-        return self._log_joint(self._centred(X))
+        return self._log_joint(X - self.offset)
 
     @property
     def means(self) -> NDArray:
@@ -490,15 +480,14 @@ class GMM(Mixture):
         """The natural parameters of the prior, for data whose mean was subtracted."""
         K = self.n_components
         centred_mean = self.mean_prior - self.offset
-        kappa = np.full(K, float(self.kappa))
+        kappa = np.full(K, self.kappa)
         shift = kappa[:, None] * centred_mean
-        square = np.broadcast_to(self.beta, (K, self.n_features)) + shift * centred_mean
         return Natural(
             alpha=self.alpha,
             kappa=kappa,
             shift=shift,
-            nu=np.full(K, float(self.nu)),
-            square=square,
+            nu=np.full(K, self.nu),
+            square=self.beta + shift * centred_mean,
         )
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
@@ -522,12 +511,8 @@ class GMM(Mixture):
             )
         return replace(scaled, alpha=scaled.alpha + 1 - b, nu=nu)
 
-    def _centred(self, X: NDArray) -> NDArray:
-        """Subtract the mean of the training data."""
-        return np.asarray(X, dtype=float) - self.offset
-
     def _log_joint(self, X: NDArray) -> NDArray:
-        """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
+        """Compute E log w_k + E log N(x; mu_k, lambda_k), for X minus the mean of training data."""
         precision = self.precisions
         means = self.means_centred
         # E[lambda (x - mu)^2] is multiplied out: constants, terms linear and quadratic in x

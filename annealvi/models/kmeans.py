@@ -39,7 +39,7 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
         distances = squares + squares[candidates, None] - 2 * gemm.product(X[candidates], X.T)
         # a datum keeps its nearest centre; rounding errors could make a distance negative
         distances = np.clip(distances, 0.0, nearest_distances)
-        best = int(np.argmin(distances.sum(axis=1)))
+        best = np.argmin(distances.sum(axis=1))
         chosen[row] = candidates[best]
         nearest_distances = distances[best]
     return chosen
@@ -49,20 +49,15 @@ def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
     """Find the cluster of each row by Lloyd's algorithm, which starts from `sampled_rows`."""
     X = X - X.mean(axis=0)  # so that differences of squares lose no digits
     centres = X[sampled_rows(X, n_clusters, rng)]
-    rows = np.arange(len(X), dtype=np.int64)
-    least_move = TOLERANCE * float(np.mean(X**2))
+    least_move = TOLERANCE * np.mean(X**2)
     for _ in range(MAX_ITER):
         # the squared distances, without the squares of X, which do not change the order
         labels = np.argmin(np.sum(centres**2, axis=1) - 2 * gemm.product(X, centres.T), axis=1)
-        members = np.zeros((len(X), n_clusters))
-        members[rows, labels] = 1
-        sizes = members.sum(axis=0)
-        means = gemm.product(members.T, X) / np.maximum(sizes, 1)[:, None]
+        members = np.eye(n_clusters)[labels]  # 1 in the column of each row's cluster
+        sizes = members.sum(axis=0)[:, None]
         previous_centres = centres
-        has_members = sizes[:, None] > 0
-        centres = np.where(
-            has_members, means, previous_centres
-        )  # the centre of an empty cluster does not move
+        centres = centres.copy()  # the centre of an empty cluster does not move
+        np.divide(gemm.product(members.T, X), sizes, out=centres, where=sizes > 0)
         if np.sum((centres - previous_centres) ** 2) <= least_move:
             break
     return labels

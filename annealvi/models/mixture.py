@@ -17,22 +17,19 @@ SIZES = {name: Integer(1) for name in (K, D, "n_samples")}
 
 
 class MixtureStep(LocalStep):
-    """A local step whose energy is computed at the current global variables when it is read."""
+    """The last local step of a model; its energy is computed when it is read."""
 
-    def __init__(
-        self, model: Mixture, statistics: Any, plain: Any, entropy: Any, inverse: Any = None
-    ) -> None:
-        """`plain` are the statistics before b multiplied them; `inverse` is b of each factor."""
+    def __init__(self, model: Mixture, statistics: Any, entropy: Any, inverse: Any = None) -> None:
+        """`inverse` is b of each factor."""
         self.statistics = statistics
         self.entropy = entropy
         self.inverse = inverse
         self._model = model
-        self._plain = plain
 
     @property
     def energy(self) -> float:  # type: ignore[override]
-        """The energy L, which is +E_q[log p(x, z | parameters)] without the base measure."""
-        return self._model.expected_energy(self._plain)
+        """The energy L at the current q: +E_q[log p(x, z | parameters)], without base measure."""
+        return self._model.energy()
 
 
 class Mixture:
@@ -61,8 +58,8 @@ class Mixture:
     def release_buffers(self) -> None:
         """Release the arrays that only training needs."""
 
-    def expected_energy(self, statistics: Any) -> float:
-        """The energy L of statistics that were not multiplied by b, at the current q."""
+    def energy(self) -> float:
+        """The energy L of the data of the last local step, at the current q."""
         raise NotImplementedError
 
     def log_base_measure(self) -> float:
@@ -72,10 +69,6 @@ class Mixture:
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
         """-KL(q || p) of the global variables.  With ``form="posterior"`` p is tempered."""
         raise NotImplementedError
-
-    def energy(self) -> float:
-        """The energy L of the data of the last local step, at the current q."""
-        return self.expected_energy(self.last)
 
     def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
         """The objective F(b) of the training data at one b, after at least one step."""

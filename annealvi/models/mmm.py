@@ -31,6 +31,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sklearn.utils import gen_batches
 
 from annealvi._kernels import mmm as kernels
 from annealvi._kernels import special
@@ -107,13 +108,13 @@ class MMM(Mixture):
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
-    def _transposed(self, X: csr_matrix, first_document: int) -> csr_matrix:
-        """The transpose of BLOCK documents of X, which is kept for the next steps if X is small."""
-        transposed = self.by_word.get(first_document)
+    def _transposed(self, X: csr_matrix, rows: slice) -> csr_matrix:
+        """The transpose of some documents of X, which is kept for the next steps if X is small."""
+        transposed = self.by_word.get(rows.start)
         if transposed is None:
-            transposed = X[first_document : first_document + BLOCK].T.tocsr()
+            transposed = X[rows].T.tocsr()
             if X.nnz <= KEPT:
-                self.by_word[first_document] = transposed
+                self.by_word[rows.start] = transposed
         return transposed
 
     def release_buffers(self) -> None:
@@ -150,17 +151,11 @@ class MMM(Mixture):
         `moments` is ignored.
         """
         b = float(tempering.inverse)
-        n_components = self.n_components
-        counts = ComponentCounts(np.zeros(n_components), np.zeros((self.n_features, n_components)))
+        counts = ComponentCounts(np.zeros_like(self.alpha), np.zeros_like(self.lam))
         entropies_of_blocks = []
-        for first_document in range(0, self.n_samples, BLOCK):
-            transposed = self._transposed(batch.data, first_document)
-            n_documents = transposed.shape[1]
-            phi = self.log_joint(
-                batch.data,
-                slice(first_document, first_document + n_documents),
-                self.scratch[:n_documents],
-            )
+        for rows in gen_batches(self.n_samples, BLOCK):
+            transposed = self._transposed(batch.data, rows)
+            phi = self.log_joint(batch.data, rows, self.scratch[: transposed.shape[1]])
             energy, log_sum = self.normalise(phi, b)  # log p(x, k) becomes phi, in place
             # counts.words += transposed @ phi
             kernels.add_product(
@@ -177,12 +172,7 @@ class MMM(Mixture):
         self.documents = counts.documents
         entropies = np.concatenate(entropies_of_blocks)
         self.entropy = float(entropies.sum())
-        return MixtureStep(
-            model=self,
-            statistics=counts if b == 1 else b * counts,
-            plain=counts,
-            entropy=entropies,
-        )
+        return MixtureStep(self, statistics=counts if b == 1 else b * counts, entropy=entropies)
 
     def global_step(
         self, statistics: ComponentCounts, rho: float, scale: float, tempering: Tempering
@@ -198,10 +188,10 @@ class MMM(Mixture):
 
     # -------------------------------------------------------------- objectives
 
-    def expected_energy(self, statistics: ComponentCounts) -> float:
-        """The energy L at the current w and beta, of counts that are not multiplied by b."""
-        log_weights_of_documents = np.sum(statistics.documents * self.log_weights)
-        return float(log_weights_of_documents + np.sum(statistics.words * self.log_words))
+    def energy(self) -> float:
+        """The energy L of the counts of the last local step, at the current w and beta."""
+        log_weights_of_documents = np.sum(self.last.documents * self.log_weights)
+        return float(log_weights_of_documents + np.sum(self.last.words * self.log_words))
 
     def log_base_measure(self) -> float:
         """The logarithm of the base measure, which is 1 for sequences of words."""
@@ -218,7 +208,7 @@ class MMM(Mixture):
         """Compute log C(T) at the present w and beta, a sum over all sequences of words."""
         lengths, length_counts = self.lengths
         log_partitions = []
-        for b in np.asarray(inverse, dtype=float):
+        for b in inverse:
             log_sums = special.log(special.exp(b * self.log_words).sum(axis=0))
             log_c_of_length = special.log_sum_exp(
                 b * self.log_weights + np.outer(lengths, log_sums), axis=1
@@ -235,12 +225,11 @@ class MMM(Mixture):
         start, stop, _ = rows.indices(X.shape[0])
         out = np.empty((stop - start, self.n_components)) if out is None else out
         out[:] = self.log_weights
-        row_ends = X.indptr[start : stop + 1]
         # out += X[rows] @ log_words
         kernels.add_product(
             data=X.data,
             indices=X.indices,
-            indptr=row_ends,
+            indptr=X.indptr[start : stop + 1],
             rows=self.log_words,
             n_threads=self.n_threads,
             out=out,
@@ -257,13 +246,8 @@ class MMM(Mixture):
 
     def predict(self, X: csr_matrix) -> NDArray[np.int64]:
         """Find the most probable component of each document, one part after another."""
-        first_documents = range(0, X.shape[0], BLOCK)
-        return np.concatenate(
-            [
-                self.log_joint(X, slice(first_document, first_document + BLOCK)).argmax(axis=1)
-                for first_document in first_documents
-            ]
-        )
+        parts = gen_batches(X.shape[0], BLOCK)
+        return np.concatenate([self.log_joint(X, rows).argmax(axis=1) for rows in parts])
 
 
 def words_of_documents(X: Any, n_components: int, rng: RandomState) -> NDArray[np.float64]:
@@ -277,32 +261,22 @@ def merged(
     counts_of_fits: list[ComponentCounts], n_components: int
 ) -> dict[str, NDArray[np.float64]]:
     """Merge the components of several fits; return the means as keyword arguments of `start`."""
-    words_of_components = [
-        component_words for counts in counts_of_fits for component_words in counts.words.T
+    components = [
+        component
+        for counts in counts_of_fits
+        for component in zip(counts.documents, counts.words.T, strict=True)
     ]
-    documents_of_components = np.concatenate([counts.documents for counts in counts_of_fits])
-    least_words = min(
-        LEAST_COUNT,
-        LEAST_SHARE
-        * float(np.mean([component_words.sum() for component_words in words_of_components])),
-    )
+    mean_sum = np.mean([component_words.sum() for _, component_words in components])
+    least_words = min(LEAST_COUNT, LEAST_SHARE * mean_sum)
     # components without words are left out, because they would be compared with all others
-    used_components = [
-        k
-        for k, component_words in enumerate(words_of_components)
-        if component_words.max() > least_words
-    ]
-    groups = (
-        groups_of(
-            [words_of_components[k] for k in used_components], n_components, NEIGHBOURS, least_words
-        )
-        if used_components
-        else []
-    )
-    words = np.zeros((n_components, len(words_of_components[0])))
+    used = [component for component in components if component[1].max() > least_words]
+    rows = [component_words for _, component_words in used]
+    groups = groups_of(rows, n_components, NEIGHBOURS, least_words) if used else []
+    words = np.zeros((n_components, len(counts_of_fits[0].words)))
     documents = np.zeros(n_components)
     for n, group in enumerate(groups):
         for k in group:  # the mean over fits of the components that were merged
-            words[n] += words_of_components[used_components[k]] / len(counts_of_fits)
-            documents[n] += documents_of_components[used_components[k]] / len(counts_of_fits)
+            component_documents, component_words = used[k]
+            words[n] += component_words / len(counts_of_fits)
+            documents[n] += component_documents / len(counts_of_fits)
     return {"words": words, "documents": documents}

@@ -36,7 +36,14 @@ from sklearn.utils._param_validation import StrOptions
 from annealvi.checks import COUNT, Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter, DivergenceError
 from annealvi.proximity.factor_model import BernoulliFactorModel
-from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty, check_statistic
+from annealvi.proximity.penalty import (
+    CONSTRAINTS,
+    DISTANCES,
+    MAGNITUDES,
+    Distance,
+    Penalty,
+    check_statistic,
+)
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Floats, Statistic
 
 
@@ -176,11 +183,7 @@ class ProximityAscent(BaseEstimator):
         "statistic": [StrOptions(set(STATISTICS)), callable],
         "distance": [StrOptions(set(DISTANCES)), Distance],
         "method": [StrOptions({"fast", "inner", "annealing"})],
-        "magnitude": [None, Interval(Real, 0, None, closed="left")],
-        "shape": [StrOptions(set(MAGNITUDES))],
-        "gamma": [Interval(Real, 0, 1, closed="right")],
-        "decay": [Interval(Real, 0, 1, closed="right")],
-        "average": [StrOptions({"parameters", "statistic"})],
+        **CONSTRAINTS,
         "n_steps": COUNT,
         "optimizer": [StrOptions({"adam", "gradient"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -283,16 +286,17 @@ class _Run:
         self.last_recorded = 0, logits, means
         with np.errstate(over="ignore", invalid="ignore"):
             self.elbo = model.elbo(Bernoulli(logits), means)
-        if not np.all(np.isfinite(self.elbo)):
+        wrong_elbos = self.elbo[~np.isfinite(self.elbo)]
+        if wrong_elbos.size:
             raise ValueError(
-                f"The ELBO at the start must be finite. Got {self.elbo[~np.isfinite(self.elbo)][0]}"
-                ". Rescale X, or start from smaller 'means'."
+                f"The ELBO at the start must be finite. Got {wrong_elbos[0]}. Rescale X, or start "
+                "from smaller 'means'."
             )
 
     def ascend(self) -> Ascent:
         """Make all steps; return the result with its records."""
         options = self.options
-        n_steps = int(self.options.n_steps)
+        n_steps = int(options.n_steps)
         n_records = min(int(options.n_records), n_steps)
         recorded_steps = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
         schedule = MAGNITUDES[options.shape](options.gamma)
@@ -307,10 +311,9 @@ class _Run:
                     self._record(q, k)
                 # k has an axis for runs, and q also for components and data
                 logits, means = self._after_step(q, k[:, None, None])
-                is_finite = np.isfinite(logits).all(axis=(-2, -1)) & np.isfinite(means).all(
-                    axis=(-2, -1)
-                )
-                if not np.all(is_finite):
+                is_finite = np.isfinite(logits).all(axis=(1, 2))
+                is_finite &= np.isfinite(means).all(axis=(1, 2))
+                if not is_finite.all():
                     raise self._divergence(step + 1, ~is_finite)
                 self.logits = logits
                 self.means = means
@@ -322,19 +325,16 @@ class _Run:
         """Return logits and components after a step with the magnitude `k` of each run."""
         optimal_logit, means_gradient = self.model.gradients(q, self.means)
         means = self.means + self.move_means(means_gradient)
-        if self.options.method == "annealing":
-            # the gradient of the ELBO with k times the entropy
-            optimal_logit -= np.maximum(1.0, k) * q.logit
-            return q.logit + self.move_logits(optimal_logit * q.variance), means
-        gradient = (optimal_logit - q.logit) * q.variance
-        if not np.any(k > 0):  # plain variational inference
-            return q.logit + self.move_logits(gradient), means
-        self.penalty.update(q)  # includes q in the average of the past
-        if self.options.method == "inner":
-            logits = self._inner_loop(q, gradient, k)
-        else:
-            logits = q.logit + self.move_logits(gradient - k * self.penalty.gradient(q))
-        return logits, means
+        anneals = self.options.method == "annealing"
+        # with annealing, the gradient of the ELBO with k times the entropy
+        weighted_logit = np.maximum(1.0, k) * q.logit if anneals else q.logit
+        gradient = (optimal_logit - weighted_logit) * q.variance
+        if np.any(k > 0) and not anneals:  # otherwise there is no penalty
+            self.penalty.update(q)  # includes q in the average of the past
+            if self.options.method == "inner":
+                return self._inner_loop(q, gradient, k), means
+            gradient -= k * self.penalty.gradient(q)
+        return q.logit + self.move_logits(gradient), means
 
     def _inner_loop(self, q: Bernoulli, gradient: Floats, k: Floats) -> Floats:
         """Run the inner loop of Algorithm 1; return the new logits."""
@@ -359,8 +359,9 @@ class _Run:
     def _record(self, q: Bernoulli, k: Floats) -> None:
         """Record the ELBO and the magnitude `k` of each run; raise if an ELBO is not finite."""
         elbo = self.model.elbo(q, self.means)
-        if not np.all(np.isfinite(elbo)):
-            raise self._divergence(self.step, ~np.isfinite(elbo))
+        diverged = ~np.isfinite(elbo)
+        if diverged.any():
+            raise self._divergence(self.step, diverged)
         self.elbo = elbo
         self.records.append((self.step, elbo, k))
         self.last_recorded = self.step, self.logits, self.means  # to go back to after divergence

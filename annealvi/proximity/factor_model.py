@@ -92,8 +92,9 @@ class BernoulliFactorModel:
             raise BadParameter(
                 "prior_probability", "in the range (0.0, 1.0)", wrong_probabilities.flat[0]
             )
-        variance = check_numbers(noise_variance, "noise_variance", (), positive=True)
-        self.noise_variance = float(variance)
+        self.noise_variance = float(
+            check_numbers(noise_variance, "noise_variance", (), positive=True)
+        )
         # as in the kernels, the values of a component for all data are contiguous in memory
         self._x = np.ascontiguousarray(np.swapaxes(data, -1, -2))
         pi = probability.reshape(-1, 1)
@@ -164,8 +165,8 @@ class BernoulliFactorModel:
         expected_square = np.sum(residual**2, axis=(-2, -1)) + np.sum(
             q.variance * squared_lengths, axis=(-2, -1)
         )
-        log_h = -0.5 * self.n_samples * self.n_features * math.log(2 * math.pi)
-        log_h -= 0.5 * self.n_samples * self.n_features * math.log(self.noise_variance)
+        half_size = 0.5 * self.n_samples * self.n_features
+        log_h = -half_size * math.log(2 * math.pi) - half_size * math.log(self.noise_variance)
         log_prior = special.log1p(-self.prior_probability) + q.probability * self.prior_logit
         local = np.sum(log_prior + q.entropy, axis=(-2, -1))
         return log_h - expected_square / (2 * self.noise_variance) + local

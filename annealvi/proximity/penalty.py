@@ -18,8 +18,9 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from scipy.optimize import approx_fprime
+from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import as_array, as_numbers, check_numbers, checked
+from annealvi.checks import Interval, as_array, as_numbers, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Number, Optional, Schema
 from annealvi.proximity.statistics import STATISTICS, Bernoulli, Derivative, Floats, Statistic
@@ -42,7 +43,7 @@ POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
 def name_of(function: Any) -> str:
     """The name of a function for messages, or the name of its class if it has no name."""
-    return repr(getattr(function, "__name__", type(function).__name__))
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floats:
@@ -52,8 +53,9 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floa
         raise ValueError(f"{what} must be an array of floats. Got {value!r:.200} instead.")
     if shape is not None and array.shape != shape:
         raise ValueError(f"{what} must have shape {shape}. Got shape {array.shape}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{what} must be finite. Got {array[~np.isfinite(array)].flat[0]}.")
+    wrong_values = array[~np.isfinite(array)]
+    if wrong_values.size:
+        raise ValueError(f"{what} must be finite. Got {wrong_values[0]}.")
     return array.astype(float, copy=False)
 
 
@@ -65,14 +67,14 @@ def call_statistic(
     pair = statistic(q, prior_logit)
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise ValueError(
-            f"The statistic {name} must return a tuple of f and its derivative. "
+            f"The statistic {name!r} must return a tuple of f and its derivative. "
             f"Got {type(pair).__name__}."
         )
     value, derivative = pair
-    value = numbers(value, f"The statistic {name}", shape)
+    value = numbers(value, f"The statistic {name!r}", shape)
     if callable(derivative):
         return value, derivative
-    what = f"The derivative of the statistic {name}"
+    what = f"The derivative of the statistic {name!r}"
     if value.shape != q.logit.shape:
         raise ValueError(
             f"{what} must be a function, because f and q have different shapes, {value.shape} and "
@@ -128,17 +130,14 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         ) from None
     value, derivative = call_statistic(statistic, q, prior)
     rng = RandomState(0)  # so that the random numbers of the ascent do not change
-    name = name_of(statistic)
     shape = value.shape
-    what = f"The gradient of the statistic {name}"
+    what = f"The gradient of the statistic {name_of(statistic)!r}"
     if callable(derivative):
         numbers(derivative(np.ones(shape)), what, q.logit.shape)
     for _ in range(DIRECTIONS):
-        # logits, a direction of logits, and weights of the elements of f
-        theta, v, w = (
-            np.asarray(scale * rng.standard_normal(size))
-            for scale, size in ((SPREAD, q.logit.shape), (1.0, q.logit.shape), (1.0, shape))
-        )
+        theta = SPREAD * rng.standard_normal(q.logit.shape)
+        v = rng.standard_normal(q.logit.shape)  # a direction of logits
+        w = rng.standard_normal(shape)  # weights of the elements of f
 
         # defaults, because a function refers to the last values of a loop's variables
         def weighted_sum_at(
@@ -146,14 +145,14 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         ) -> float:
             """sum_j w_j f_j at the logits theta + h v."""
             moved = Bernoulli(theta + h[0] * v)
-            return float(np.sum(w * call_statistic(statistic, moved, prior, shape)[0]))
+            return np.sum(w * call_statistic(statistic, moved, prior, shape)[0])
 
         # the derivative of sum_j w_j f_j in the direction v
         value, derivative = call_statistic(statistic, Bernoulli(theta), prior, shape)
         gradient = derivative(w) if callable(derivative) else w * derivative
         slope = float(np.sum(v * numbers(gradient, what, q.logit.shape)))
-        difference = float(np.squeeze(approx_fprime(np.zeros(1), weighted_sum_at)))
-        _compare(slope, difference, size=float(np.sum(np.abs(w * value))), what=what)
+        difference = approx_fprime(np.zeros(1), weighted_sum_at).item()
+        _compare(slope, difference, size=np.sum(np.abs(w * value)), what=what)
 
 
 def check_distance(
@@ -175,24 +174,27 @@ def check_distance(
         finite differences of the value.
     """
     u = np.array(POINTS)
-    names = f"The distance {name_of(value)}", f"The derivative {name_of(derivative)} of a distance"
+    names = (
+        f"The distance {name_of(value)!r}",
+        f"The derivative {name_of(derivative)!r} of a distance",
+    )
     for shape in (u.shape, (u.size, 1)):  # elementwise functions keep any shape
         for name, function in zip(names, (value, derivative), strict=True):
             # raises an error for another shape or infinite numbers; a function may change its copy
             numbers(function(u.reshape(shape).copy()), name, shape)
+
+    def distance_at(point: Floats) -> float:
+        """d at an array of one point, as a number."""
+        return float(np.squeeze(value(point.copy())))
+
     nonzero_points = u[1:]  # without 0, where d may have no derivative
-    for point, slope in zip(
-        nonzero_points, numbers(derivative(nonzero_points.copy()), names[1]), strict=True
-    ):
-        difference = approx_fprime(
-            np.array([point]), lambda at: float(np.squeeze(value(at.copy())))
-        )
-        magnitude = float(np.abs(np.squeeze(value(np.array([point])))))
+    slopes = numbers(derivative(nonzero_points.copy()), names[1])
+    for point, slope in zip(nonzero_points[:, None], slopes.tolist(), strict=True):
         _compare(
-            slope=float(slope),
-            difference=float(np.squeeze(difference)),
-            size=magnitude,
-            what=f"{names[1]} at u = {point}",
+            slope=slope,
+            difference=approx_fprime(point, distance_at).item(),
+            size=abs(distance_at(point)),
+            what=f"{names[1]} at u = {point[0]}",
         )
 
 
@@ -213,6 +215,14 @@ def _compare(slope: float, difference: float, size: float, what: str) -> None:
 MAGNITUDES: dict[str, Callable[[float], Schedule]] = {
     "exponential": lambda gamma: Exponential(1.0, gamma),
     "linear": lambda gamma: Linear(1.0, 0.0),
+}
+#: Constraints of the parameters that all estimators with a penalty have.
+CONSTRAINTS: dict[str, list] = {
+    "magnitude": [None, Interval(Real, 0, None, closed="left")],
+    "shape": [StrOptions(set(MAGNITUDES))],
+    "gamma": [Interval(Real, 0, 1, closed="right")],
+    "decay": [Interval(Real, 0, 1, closed="right")],
+    "average": [StrOptions({"parameters", "statistic"})],
 }
 
 
@@ -350,11 +360,11 @@ class MovingAverage:
         self.seen += 1
         if self.value is None:
             self.value = new.copy()  # the caller may change `new`
-            return self.value
-        weight = 1.0 / self.seen  # f~ + (1 - alpha) / (1 - alpha^t) (f - f~)
-        if self.decay < 1.0:
-            weight = (1.0 - self.decay) / (1.0 - self.left)
-        self.value = np.asarray(self.value + weight * (new - self.value))
+        else:
+            weight = 1.0 / self.seen  # f~ + (1 - alpha) / (1 - alpha^t) (f - f~)
+            if self.decay < 1.0:
+                weight = (1.0 - self.decay) / (1.0 - self.left)
+            self.value = np.asarray(self.value + weight * (new - self.value))
         return self.value
 
 
@@ -395,7 +405,7 @@ class Penalty:
         )
         if self._has_user_functions:  # check what the user's functions returned
             numbers(distance_slope, f"The derivative of {self._distance!r}", value.shape)
-            numbers(gradient, f"The gradient of {name_of(self._statistic)}", q.logit.shape)
+            numbers(gradient, f"The gradient of {name_of(self._statistic)!r}", q.logit.shape)
         return gradient
 
     def _evaluate(self, q: Bernoulli) -> Any:

@@ -186,7 +186,7 @@ def _last_key(c: float) -> float:
 @lru_cache(maxsize=256)
 def _table(c: float) -> tuple[Floats, float]:
     """A table of distances above c at evenly spaced keys, and the maximum of the KL above c."""
-    kl_limit = float(np.logaddexp(0.0, -c))
+    kl_limit = np.logaddexp(0.0, -c)
     # denser near 0, where the key changes fast
     distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
     keys = _key(kl(Bernoulli(c + distances), c)[0] / kl_limit, c)
