@@ -12,9 +12,8 @@ A temperature is learned from the tempered likelihood divided by C(T) (Mandt et 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -22,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import partition as kernels
@@ -67,35 +65,23 @@ class Draws:
         """
         seeds = self.seed.spawn(self.n_samples)
 
-        def result_of_draw(index: int) -> NDArray:
+        def result_of_draw(seed: np.random.SeedSequence) -> NDArray:
             """Make one draw with its own generator."""
-            return function(np.random.Generator(np.random.SFC64(seeds[index])))
+            return function(np.random.Generator(np.random.SFC64(seed)))
 
-        results: list[Any] = [None] * self.n_samples
+        results: list[NDArray] = []
         with ThreadPoolExecutor(self.n_threads) as pool:
-            # few draws are submitted in advance, so that the loop ends soon after an error
-            pending_draws: deque[tuple[int, Future]] = deque()
-            for index in range(self.n_samples + self.n_threads + 1):
-                # after the last draw is submitted, the loop only collects results
-                if index < self.n_samples:
-                    pending_draws.append((index, pool.submit(result_of_draw, index)))
-                if pending_draws and (
-                    len(pending_draws) > self.n_threads or index >= self.n_samples
-                ):
-                    draw_index, future = pending_draws.popleft()
-                    results[draw_index] = future.result()
-                    if self.callback is not None:
-                        self.callback(draw_index + 1, self.n_samples)
+            for draws in self.blocks():  # few at a time, so that the loop ends soon after an error
+                results += pool.map(result_of_draw, seeds[draws])
         return np.stack(results)
 
     def blocks(self) -> Iterator[slice]:
-        """Slices of the draws, for a kernel that makes the draws of a slice in one call."""
+        """Slices of the draws; a kernel makes the draws of a slice in one call."""
         n_at_once = self.n_threads * (DRAWS_AT_ONCE if self.callback is None else 1)
-        for first_draw in range(0, self.n_samples, n_at_once):
-            end_draw = min(first_draw + n_at_once, self.n_samples)
-            yield slice(first_draw, end_draw)
+        for draws in gen_batches(self.n_samples, n_at_once):
+            yield draws
             # the caller has made these draws when it asks for the next slice
-            for draw_index in range(first_draw, end_draw):
+            for draw_index in range(draws.start, draws.stop):
                 if self.callback is not None:
                     self.callback(draw_index + 1, self.n_samples)
 
@@ -207,16 +193,14 @@ class PowerGrid:
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
         even_grid = b[0] + step * np.arange(len(b), dtype=np.int64)
-        self._interpolation: csr_matrix | None = None
         if step != 0 and np.allclose(b, even_grid, rtol=1e-13, atol=0):
             self._divide_even_grid(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
             self._cover_with_panels(b)
         # all panels have the same number of points: start, start + step, start + 2 step, ...
-        self.points = np.add.outer(self._panel_starts, np.zeros(self._panel_size))
-        self.points = (
-            self.points + np.outer(self._panel_steps, np.arange(self._panel_size, dtype=np.int64))
-        ).ravel()
+        numbers = np.arange(self._panel_size, dtype=np.int64)
+        points = self._panel_starts[:, None] + np.outer(self._panel_steps, numbers)
+        self.points = points.ravel()
         self.n_points = len(self.points)
 
     def _divide_even_grid(self, low: float, step: float, size: int, descending: bool) -> None:
@@ -225,12 +209,9 @@ class PowerGrid:
         self._panel_size = -(-size // n_panels)
         self._panel_starts = low + step * self._panel_size * np.arange(n_panels, dtype=np.int64)
         self._panel_steps = np.full(n_panels, step)
-        # panels ascend and may have more points than the grid; a matrix of 0 and 1 picks the points
-        if descending or n_panels > 1:
-            order = np.arange(size, dtype=np.int64)[:: -1 if descending else 1]
-            shape = size, n_panels * self._panel_size
-            entries = np.ones(size), (np.arange(size, dtype=np.int64), order)
-            self._interpolation = csr_matrix(entries, shape=shape)
+        # each b is one of the points; panels ascend, and may have more points than the grid
+        self._columns = np.arange(size, dtype=np.int64)[None, :: -1 if descending else 1]
+        self._weights = np.ones((1, size))
 
     def _cover_with_panels(self, b: NDArray) -> None:
         """Cover the grid with panels (short, evenly spaced grids), and prepare the interpolation.
@@ -266,29 +247,24 @@ class PowerGrid:
         panel = np.clip(np.searchsorted(panel_floors, b, side="right") - 1, 0, n_panels - 1)
         place_in_panel = (b - self._panel_starts[panel]) / self._panel_steps[panel]
         first_point = np.clip(np.floor(place_in_panel).astype(int) - margin + 1, 0, size)
-        weights = lagrange_weights(_ORDER, place_in_panel - first_point)
-        row_of_weight = np.repeat(np.arange(len(b), dtype=np.int64), _ORDER)
-        column_of_weight = np.add.outer(
-            panel * self._panel_size + first_point, np.arange(_ORDER, dtype=np.int64)
-        ).ravel()
-        self._interpolation = csr_matrix(
-            (weights.ravel(), (row_of_weight, column_of_weight)),
-            shape=(len(b), n_panels * self._panel_size),
+        # each b is interpolated from _ORDER points, whose weights are a column of these arrays
+        self._columns = np.add.outer(
+            np.arange(_ORDER, dtype=np.int64), panel * self._panel_size + first_point
         )
+        weights = lagrange_weights(_ORDER, place_in_panel - first_point)
+        self._weights = np.ascontiguousarray(weights.T)
 
     def for_draws(self) -> kernels.Grid:
         """The panels and the weights of the interpolation, in the form that kernels use."""
-        interpolation = self._interpolation
-        if interpolation is None:  # the points are the inverses themselves
-            interpolation = csr_matrix(np.eye(self.n_points))
+        n_weights, n_inverses = self._weights.shape
         return kernels.Grid(
             starts=self._panel_starts,
             steps=self._panel_steps,
             points=self.points,
-            # row m of the sparse matrix: where it begins, its points and their weights
-            first=interpolation.indptr.astype(np.int32),
-            point=interpolation.indices.astype(np.int32),
-            entry=interpolation.data,
+            # where the points of each b begin, the points and their weights
+            first=np.arange(n_inverses + 1, dtype=np.int32) * np.int32(n_weights),
+            point=self._columns.T.astype(np.int32).ravel(),
+            entry=self._weights.T.ravel(),
             inverses=self.inverses,
         )
 
@@ -357,18 +333,12 @@ class PowerGrid:
         at_points : ndarray of shape (..., n_points)
             Sums of powers, or the logarithms of such sums.
         """
-        if self._interpolation is None:  # the points are b_1, ..., b_M
-            return at_points
-        # all rows have the same number of weights, so they form arrays; SciPy's product with a
-        # sparse matrix rounds differently on some processors
-        weights, columns = (
-            np.ascontiguousarray(entries.reshape(len(self.inverses), -1).T)
-            for entries in (self._interpolation.data, self._interpolation.indices)
-        )
+        # a product with a sparse matrix of SciPy would round differently on some processors
         if at_points.ndim == 1:
-            return np.sum(weights * at_points[columns], axis=0)
+            return np.sum(self._weights * at_points[self._columns], axis=0)
         values = np.zeros((*at_points.shape[:-1], len(self.inverses)))
-        for weight, column in zip(weights, columns, strict=True):  # to make no array of all terms
+        # one after another, to make no array of all terms
+        for weight, column in zip(self._weights, self._columns, strict=True):
             values += weight * at_points[..., column]
         return values
 
@@ -510,11 +480,10 @@ def log_partition(
             f"Got n_samples={model.n_samples} instead."
         )
     seed_words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
-    seed = np.random.SeedSequence([int(word) for word in seed_words])
     draws = Draws(
         n_samples=int(n_samples),
         n_theta=int(n_theta),
-        seed=seed,
+        seed=np.random.SeedSequence(seed_words),
         n_threads=n_threads(n_jobs),
         callback=callback,
     )
@@ -537,8 +506,8 @@ def log_partition(
     elif method == "map":
         values = source.map_log_partition(b)
     elif method == "posterior":
-        values = source.posterior_log_partition(temperatures, data)
-        values = np.asarray(values) - np.asarray(values)[..., :1]
+        values = np.asarray(source.posterior_log_partition(temperatures, data))
+        values = values - values[..., :1]
     values = np.asarray(values, dtype=float)
     if values.shape != b.shape or not np.all(np.isfinite(values)):
         raise ValueError(
