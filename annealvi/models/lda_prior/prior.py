@@ -41,6 +41,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
 from annealvi._kernels import gemm, special
@@ -89,12 +90,13 @@ def explicit(problem: Problem) -> NDArray:
     b = problem.inverse
     K = len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
+    n_free = K - 1  # the numbers n_1, ..., n_(K-1); n_K is the rest
     n_distinct_topics = 1 if np.all(problem.eta == problem.eta[0]) else K
     # logarithms are used because these numbers may be too large for doubles
     log_splits = _log_choose(problem.lengths + K - 1.0, K - 1.0)
     log_n_splits = special.log_sum_exp(log_splits + special.log(problem.copies))
     # at most exp(600), which a double can represent
-    n_splits = math.exp(min((K - 1) * math.log(N + 1) + log_n_splits, 600.0))
+    n_splits = math.exp(min(n_free * math.log(N + 1) + log_n_splits, 600.0))
     n_terms = len(b) * (n_splits + n_distinct_topics * problem.eta.shape[1] * float(N) ** 2)
     if n_terms > MOST_TERMS:
         raise OutOfReach(
@@ -105,9 +107,10 @@ def explicit(problem: Problem) -> NDArray:
     log_topic_moments = [
         _log_topic_moments(problem, row, N) for row in problem.eta[:n_distinct_topics]
     ] * (K // n_distinct_topics)
-    # log_sums[n_1, ..., n_(K-1)] is the partial sum over the documents so far; n_K is the rest
-    log_sums = np.full((N + 1,) * (K - 1) + b.shape, -np.inf)
-    log_sums[(0,) * (K - 1)] = 0.0
+    # log_sums[n_1, ..., n_(K-1)] is the partial sum over the documents so far
+    shape = (N + 1,) * n_free
+    log_sums = np.full(shape + b.shape, -np.inf)
+    log_sums[(0,) * n_free] = 0.0
     A = problem.alpha.sum()
     for length, copies in zip(problem.lengths, problem.copies, strict=True):
         splits_of_length = np.array(list(_splits(int(length), K)))
@@ -122,7 +125,7 @@ def explicit(problem: Problem) -> NDArray:
                     target, log_sums[tuple(slice(N + 1 - n) for n in split)] + log_split, out=target
                 )
             log_sums = updated_sums
-    topic_counts = np.indices((N + 1,) * (K - 1)).reshape(K - 1, (N + 1) ** (K - 1))
+    topic_counts = np.indices(shape).reshape(n_free, math.prod(shape))
     last_topic_counts = N - topic_counts.sum(axis=0)
     is_possible = last_topic_counts >= 0
     terms = (
@@ -250,8 +253,8 @@ def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArra
     # so many nodes at a time that the powers stay in the cache
     chunk_size = max(1, CHUNK // (len(topic_shares) * problem.n_features))
     integrals = np.zeros(len(problem.inverse))
-    for first_node in range(0, len(topics.weights), chunk_size):
-        nodes = topics.nodes[first_node : first_node + chunk_size]
+    for chunk in gen_batches(len(topics.weights), chunk_size):
+        nodes = topics.nodes[chunk]
         word_probabilities = gemm.product(
             np.broadcast_to(topic_shares, (len(nodes), *topic_shares.shape)), nodes
         )
@@ -268,15 +271,14 @@ def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArra
                 document_product *= special.power(
                     np.sum(powers * theta.weights, axis=1), int(copies)
                 )
-            integrals[m] += np.sum(
-                topics.weights[first_node : first_node + chunk_size] * document_product
-            )
+            integrals[m] += np.sum(topics.weights[chunk] * document_product)
     return special.log(integrals)
 
 
 def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArray]:
     """Nodes for Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
-    u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1, dtype=np.int64)
+    n_steps = math.ceil(11 / step)
+    u = step * np.arange(-n_steps, n_steps + 1, dtype=np.int64)
     exp_u = special.exp(0.7 * u)
     exp_minus_u = special.exp(-0.7 * u)
     s = exp_u - exp_minus_u
@@ -298,23 +300,20 @@ def _pruned(nodes: NDArray, weights: NDArray, left_out: float) -> Quadrature:
 
 def _simplex(prior: NDArray, step: float, left_out: float) -> Quadrature | None:
     """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
-    logs = np.zeros((1, 0))
-    log_remaining = np.zeros(1)
+    logs = np.zeros((1, 1))  # of the pieces, and in the last column of what remains of the stick
     weights = np.ones(1)
     # stick breaking: a piece x of what remains of the stick, and 1 - x is left for the next pieces
     for i in range(len(prior) - 1):
         log_x, log_y, piece_weights = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
         if len(weights) * len(piece_weights) > MOST_NODES:
             return None
-        log_piece = np.add.outer(log_remaining, log_x).reshape(-1, 1)
-        logs = np.hstack([np.repeat(logs, len(log_x), axis=0), log_piece])
-        log_remaining = np.add.outer(log_remaining, log_y).ravel()
-        nodes = np.hstack([logs, log_remaining[:, None]])
-        product_weights = np.outer(weights, piece_weights).ravel()
-        nodes, weights = _pruned(nodes, product_weights, left_out)  # logarithms of nodes
-        logs = nodes[:, :-1]
-        log_remaining = nodes[:, -1]
-    return Quadrature(special.exp(np.hstack([logs, log_remaining[:, None]])), weights)
+        log_pieces = np.repeat(logs[:, :-1], len(log_x), axis=0)
+        log_piece, log_remaining = (
+            np.add.outer(logs[:, -1], log_share).reshape(-1, 1) for log_share in (log_x, log_y)
+        )
+        logs = np.hstack([log_pieces, log_piece, log_remaining])
+        logs, weights = _pruned(logs, np.outer(weights, piece_weights).ravel(), left_out)
+    return Quadrature(special.exp(logs), weights)
 
 
 def _topics(eta: NDArray, step: float, left_out: float) -> Quadrature | None:
@@ -532,8 +531,9 @@ class LDAPrior:
             GROUPS_BLOCK // (n_theta * n_drawn_numbers),
             SUMS_BLOCK // (n_theta * grid.n_points),
         )
-        if min(n_documents, n_groups * len(lengths)) * n_theta * len(grid.inverses) > LENGTHS_BLOCK:
-            n_groups = min(n_groups, LENGTHS_BLOCK // (n_theta * len(grid.inverses) * len(lengths)))
+        n_powers = n_theta * len(grid.inverses)  # of each length
+        if min(n_documents, n_groups * len(lengths)) * n_powers > LENGTHS_BLOCK:
+            n_groups = min(n_groups, LENGTHS_BLOCK // (n_powers * len(lengths)))
         n_groups = max(1, n_groups)
         # documents are sorted by length, and document i is in group i modulo n_groups; n_before is
         # the number of documents of each group that are at most as long (ceiling division)
@@ -573,17 +573,15 @@ class LDAPrior:
         log_theta = special.log(centre(self._alpha()))
         eta_rows = self._eta_rows()
         log_beta = special.log(np.stack([centre(row, self.n_features) for row in eta_rows]))
+        if self.form == "collapsed":  # the mixture of the topics is like a single topic
+            log_beta = special.log_sum_exp(log_theta[:, None] + log_beta, axis=0)[None]
+            log_theta = np.zeros(1)
         grid = PowerGrid(inverse)
-        if self.form == "explicit":
-            log_sums = grid.row_sums(padded_rows(log_beta, np.float64, -np.inf))
-            # if all words have the same beta, log_beta has a single column
-            log_sums = grid.log_at_inverses(log_sums) + self._missing_words(log_beta)
-            log_terms = np.multiply.outer(log_theta, inverse) + log_sums
-            log_words = special.log_sum_exp(log_terms, axis=0)
-        else:
-            log_mixture = special.log_sum_exp(log_theta[:, None] + log_beta, axis=0)
-            row_sums = grid.row_sums(padded_rows(log_mixture[None], np.float64, -np.inf))
-            log_words = grid.log_at_inverses(row_sums)[0] + self._missing_words(log_beta)
+        log_sums = grid.log_at_inverses(grid.row_sums(padded_rows(log_beta, np.float64, -np.inf)))
+        # if all words have the same beta, a single column represents them
+        log_sums += math.log(self.n_features / log_beta.shape[1])
+        log_terms = np.multiply.outer(log_theta, inverse) + log_sums
+        log_words = special.log_sum_exp(log_terms, axis=0)
         # at b = 1 (the first inverse) log S must be 0; the correction removes a rounding error
         return self.n_words * (log_words - inverse * log_words[0])
 
@@ -596,10 +594,6 @@ class LDAPrior:
     def _eta_rows(self) -> NDArray:
         """eta with shape (1 or K, 1 or V); values that topics or words share are not repeated."""
         return np.ascontiguousarray(np.atleast_2d(self.topic_word_prior))
-
-    def _missing_words(self, log_beta: NDArray) -> float:
-        """The logarithm of the number of words that a column of log_beta represents: 1 or V."""
-        return math.log(self.n_features / log_beta.shape[1])
 
     def _draw(
         self, grid: PowerGrid, draws: Draws, lengths: NDArray[np.int64], shares: NDArray
@@ -655,7 +649,7 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
     )
     if total > MOST_WORDS:
         raise BadParameter(name, f"integers whose sum is at most {MOST_WORDS}", total)
-    return distinct, copies.astype(np.int64)
+    return distinct, copies
 
 
 def _log_beta(a: Any, b: NDArray) -> NDArray:
