@@ -234,11 +234,9 @@ class LocalVariational(Learned):
             np.round(position_in_grid).astype(np.int64) - STENCIL // 2, 0, n_points - STENCIL
         )
         stencils = np.add.outer(np.arange(STENCIL, dtype=np.int64), first_point)
-        columns = np.arange(len(self._nodes), dtype=np.int64)
-        self._interpolation = np.zeros((n_points, len(columns)))
-        self._interpolation[stencils, columns] = lagrange_weights(
-            STENCIL, position_in_grid - first_point
-        ).T
+        weights = lagrange_weights(STENCIL, position_in_grid - first_point)
+        self._interpolation = np.zeros((n_points, len(self._nodes)))
+        np.put_along_axis(self._interpolation, stencils, weights.T, axis=0)
 
     def _sizes(self, model: Any) -> dict[str, int]:
         """The number M of inverse temperatures or, with `continuous`, of nodes."""

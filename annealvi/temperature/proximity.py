@@ -118,15 +118,14 @@ class Proximity(Temperature):
         n_planned = 0 if n_steps is None else n_steps
         #: Number of steps over which k falls.
         self.n_proximity_steps_ = max(0, min(whole_steps(self.length * n_planned), n_planned - 1))
-        # a schedule that falls from 1
-        self._decrease = MAGNITUDES[self.shape](self.gamma)
         self._average = MovingAverage(self.decay)
         self._step = 0
         self.attach(model)
         #: The magnitude k of the first step.
-        self.magnitude_ = 0.0 if self.magnitude is None else float(self.magnitude)
         if self.magnitude is None:  # the energy of a datum at the start
             self.magnitude_ = abs(model.energy()) / model.n_samples
+        else:
+            self.magnitude_ = float(self.magnitude)
         if self.n_proximity_steps_:
             self._average.update(self._statistic())
 
@@ -138,8 +137,6 @@ class Proximity(Temperature):
 
     def _resume(self, model: Any, place: str) -> None:
         """Continue from a file; `place` names its values in errors."""
-        # a schedule that falls from 1
-        self._decrease = MAGNITUDES[self.shape](self.gamma)
         average = MovingAverage(self.decay)
         # the schema has set a dict of the average's attributes
         vars(average).update(vars(self)["_average"])
@@ -155,7 +152,8 @@ class Proximity(Temperature):
         """The inverse temperature 1/(1 + k) of the factors with the highest temperature."""
         if self.settled(step):
             return 1.0
-        k = self.magnitude_ * self._decrease(step / self.n_proximity_steps_)
+        decrease = MAGNITUDES[self.shape](self.gamma)  # a schedule that falls from 1
+        k = self.magnitude_ * decrease(step / self.n_proximity_steps_)
         return max(1.0 / (1.0 + k), LEAST)
 
     def settled(self, step: int) -> bool:

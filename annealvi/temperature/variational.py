@@ -51,13 +51,11 @@ class Learned(Temperature):
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         """Prepare a fit: its learning steps, the damping, the grid and the model."""
         n_planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
-        self._n_learning_steps = math.inf
         #: A warning is given if T is not near 1 after this step.
         self._check_after: float = n_planned
         if n_steps is not None:
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
             self._check_after = self._n_learning_steps
-        self._step = 0
         damping = self.damping
         if damping is None:
             # 1 - exp(-12 / n), so that (1 - damping)^n is exp(-12)
@@ -273,14 +271,14 @@ class Variational(Learned):
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         super().check()
-        t_max = float(self._grid()[-1])
-        size = len(self._grid())
+        grid = self._grid()
+        t_max = float(grid[-1])
         if self.start is not None and self.start > t_max:
             raise BadParameter("start", f"at most t_max={t_max!r}", self.start)
         if self.prior is not None:
-            check_numbers(self.prior, "prior", (size,), positive=True)
+            check_numbers(self.prior, "prior", grid.shape, positive=True)
         if not isinstance(self.partition, str | LogPartition):
-            check_numbers(self.partition, "partition", (size,))
+            check_numbers(self.partition, "partition", grid.shape)
 
     def _grid(self) -> NDArray:
         """The grid of temperatures 1 = T_1 < ... < T_M."""
@@ -327,12 +325,11 @@ class Variational(Learned):
 
     def state_dict(self) -> dict[str, Any]:
         """The state for a file; the path of q(y) becomes one array."""
-        return self.SCHEMA.dump(vars(self) | {"_path": self.path()})
+        return super().state_dict() | {"_path": self.path()}
 
     def _sizes(self, model: Any) -> dict[str, int]:
         """The number M of temperatures."""
-        grid = self.grid
-        return {"M": int(grid) if isinstance(grid, Integral) else as_array(grid).size}
+        return {"M": len(self._grid())}
 
     def _resume(self, model: Any, place: str) -> None:
         """Continue from a file; `place` names its values in errors."""
