@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annealvi._kernels import lda_collapsed as kernels
-from annealvi._kernels.layout import aligned_empty, separate_rows
+from annealvi._kernels.layout import aligned_empty, padded_rows, separate_rows
 from annealvi.models.lda.cpu import TopicWeights
 from annealvi.models.lda.engine import Engine
 from annealvi.models.lda.model import LDA
@@ -58,9 +58,7 @@ def infer_collapsed(
     """
     n_threads = engine.n_threads
     gamma = np.empty((X.shape[0], model.n_topics), dtype=model.dtype)
-    # padded like the rows of weights
-    alpha = np.zeros(model.width, dtype=model.dtype)
-    alpha[: model.n_topics] = model.alpha
+    alpha = padded_rows(model.alpha_row[None], model.dtype)[0]  # padded like the rows of weights
     weights = TopicWeights(*model.shape, bounded=True)
     # scratch for each thread, enough for the document with the most words
     longest = int(np.diff(X.indptr).max(initial=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
@@ -66,8 +65,7 @@ class WordIndex(NamedTuple):
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays of the index."""
-        arrays = self.words, self.first, self.document, self.position, self.order
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self[:-1])
 
     def copy(self) -> Self:
         """Return an index that does not change with the next block."""
@@ -129,11 +127,6 @@ class Statistics(StepSums):
             self.n_rows[0] = 0
             self.add(block)
         return self.stored
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes that the rows take if all words occur."""
-        return self.stored.nbytes
 
     def clear(self) -> None:
         """Remove the statistics of all words."""
@@ -262,9 +255,7 @@ class TopicWeights:
                 self.b0 = b
                 self.exact = exact
                 self.outdate()
-            n_new = 0  # counted only if the number of rows is limited
-            if self._capacity < len(self.place):
-                n_new = int(np.count_nonzero(self.place[words] < 0))
+            n_new = np.count_nonzero(self.place[words] < 0)
             if self.n_rows[0] + n_new > self._capacity:
                 self.outdate()
             width = self.values.shape[1]
@@ -341,7 +332,7 @@ class CPUEngine(Engine):
 
     def release_large(self) -> None:
         """Release all buffers if the statistics take more than LARGE_BYTES."""
-        if self._statistics is not None and self._statistics.nbytes > LARGE_BYTES:
+        if self._statistics is not None and self._statistics.stored.nbytes > LARGE_BYTES:
             self.release()
 
     def forget_documents(self) -> None:
@@ -374,9 +365,8 @@ class CPUEngine(Engine):
     def begin(self, model: LDA) -> Statistics:
         """Begin a training step; return the statistics, which are empty."""
         self._prepare(model)
-        if self._weights is None:
-            self._weights = TopicWeights(*model.shape, bounded=True)
         if self._statistics is None:
+            self._weights = TopicWeights(*model.shape, bounded=True)
             self._statistics = Statistics(*model.shape)
         self._statistics.clear()
         return self._statistics
@@ -531,8 +521,7 @@ class CPUEngine(Engine):
         n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
         width = model.width
         needed = len(index.order), len(index.position), index.longest
-        fits = all(n <= size for n, size in zip(needed, self._capacity, strict=True))
-        if not fits or self.scratch is None:
+        if np.any(np.greater(needed, self._capacity)):  # as in the first block
             # somewhat more than needed, because blocks of a stream have similar numbers of words;
             # this takes no memory until it is used
             sizes = zip(needed, self._capacity, strict=True)
@@ -611,7 +600,7 @@ class CPUEngine(Engine):
 
 
 #: Engines of this process's tasks that no task is using; the last used engine is at the end.
-_free: deque[CPUEngine] = deque()
+_free: list[CPUEngine] = []
 
 
 @contextmanager

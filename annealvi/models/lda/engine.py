@@ -399,11 +399,13 @@ class Engine:
                 )
                 log_c = log_c + block_log_c
                 of_theta += block_energy
-        local_step = LocalStep(statistics, unit="word")
-        if not moments and rule is None:
-            return local_step
-        local_step.n_units = float(n_words.sum())
-        local_step.energy = energy
+        local_step = LocalStep(
+            statistics,
+            energy=energy,
+            n_units=float(n_words.sum()),
+            inverse=None if rule is None else step.b,
+            unit="word",
+        )
         if word_energy is not None:
             statistics.of_words = float(word_energy[statistics.words()].sum())
             if of_batch:
@@ -414,8 +416,6 @@ class Engine:
                 statistics.b0 = step.b0
         if moments and partition is not None:
             local_step.log_partition = log_c
-        if rule is not None:
-            local_step.inverse = step.b
         return local_step
 
     def m_step(
@@ -460,8 +460,7 @@ class Engine:
         if "topic_word_prior" in model.learned and np.ndim(model.eta) == 0 and V > 1:
             self.pull(model)
             model.catch_up(self.n_threads)  # applies pending steps, which use the old eta
-            lam = model.lam[:, : model.n_topics]
-            mean = mean_of_logs(lambda rows: model.logs(lam[rows]), V)
+            mean = mean_of_logs(model)
             point = 1.0 if model.estimate == "map" else 0.0  # for point estimates, eta + 1 is used
             shape = model.n_topics, V
             model.set_eta(learned_eta(float(model.eta), mean, shape, rho, b, point), self.n_threads)
@@ -502,13 +501,21 @@ class Engine:
         return energy
 
     def bound(
-        self, model: LDA, X: Any, gamma: NDArray, tempering: Tempering = UNTEMPERED
+        self,
+        model: LDA,
+        X: Any,
+        gamma: NDArray,
+        tempering: Tempering = UNTEMPERED,
+        kappa: float = 0.0,
     ) -> NDArray:
-        """Each document's part of the annealed ELBO at gamma and its best phi."""
+        """Each document's part of the annealed ELBO at gamma and its best phi.
+
+        If kappa is not 0, phi is that of sparse documents; see :meth:`objective`.
+        """
         gamma = np.array(gamma, dtype=model.dtype, order="C")  # a copy, because kernels write
         bound = np.zeros(X.shape[0])
         # without iterations, gamma stays as it is, and only its best phi is computed
-        step = EStep.of(model, tempering, X.shape[0], max_iter=0)
+        step = replace(EStep.of(model, tempering, X.shape[0], max_iter=0), sparsity=kappa)
         self.fit(model, step, X, gamma, log_normalizer=bound)
         bound += negative_kl(model.effective_alpha(tempering), gamma)  # of theta
         return bound
@@ -562,19 +569,15 @@ class Engine:
 
         If gamma is None, it is inferred.  Q is defined at the beginning of this module.
         """
-        n_samples = X.shape[0]
-        alpha = model.effective_alpha(tempering)
         kappa = sparsity(model, tempering)
-        bound = np.zeros(n_samples)
         if gamma is None:
+            n_samples = X.shape[0]
             gamma = np.ones((n_samples, model.n_topics), model.dtype)
             step = replace(EStep.of(model, tempering, n_samples), sparsity=kappa)
             self.fit(model, step, X, gamma)
-        gamma = np.array(gamma, dtype=model.dtype, order="C")
-        step = replace(EStep.of(model, tempering, n_samples, max_iter=0), sparsity=kappa)
-        self.fit(model, step, X, gamma, log_normalizer=bound)
-        bound += negative_kl(alpha, gamma)
+        bound = self.bound(model, X, gamma, tempering, kappa)
         if kappa > 0:  # the terms of h that contain kappa
+            alpha = model.effective_alpha(tempering)
             gamma = gamma.astype(float)
             penalty = np.sum((gamma - alpha) / gamma - special.log(gamma / alpha), axis=1)
             bound += kappa * penalty

@@ -38,11 +38,10 @@ LEAST_SHARE = 2.5e-4
 
 
 class Topic(NamedTuple):
-    """A topic: its words, their counts n, the f(n), and the sum of the counts."""
+    """A topic: its words, their counts, and the sum of the counts."""
 
     words: NDArray[np.intp]
     counts: NDArray
-    terms: NDArray
     size: float
 
     @classmethod
@@ -50,8 +49,7 @@ class Topic(NamedTuple):
         """Make a topic of a row of counts; counts up to `threshold` are left out."""
         words = np.flatnonzero(row > threshold)
         counts = row[words].astype(float)
-        # -entr(n) is n log n
-        return cls(words, counts, -entr(counts), float(counts.sum()))
+        return cls(words, counts, float(counts.sum()))
 
 
 def groups_of(
@@ -68,7 +66,6 @@ def groups_of(
     near = _neighbours(topics, len(rows[0]), n_neighbours or len(rows))
     # one topic as a full row, in which the words of other topics are looked up
     counts = np.zeros(len(rows[0]))
-    terms = np.zeros(len(rows[0]))
 
     def losses(a: int, others: Iterable[int]) -> list[tuple[float, int, int]]:
         """The losses of merging topic `a` with each of `others`, as tuples (loss, topic, topic).
@@ -83,23 +80,19 @@ def groups_of(
         nonempty = lengths > 0
         if nonempty.any():  # all together, because there are many small topics
             counts[one.words] = one.counts
-            terms[one.words] = one.terms
             words = np.concatenate([topic_b.words for topic_b in several])
             column = counts[words]
             shared = np.flatnonzero(column)  # words that only one topic has lose nothing
-            # the counts of these words in the other topics, and their terms n log n
-            theirs, their_terms = (
-                np.concatenate([getattr(topic_b, name) for topic_b in several])[shared]
-                for name in ("counts", "terms")
-            )
+            # their counts in topic a, and in the other topics
+            n_a = column[shared]
+            n_b = np.concatenate([topic_b.counts for topic_b in several])[shared]
             # f(n_a) + f(n_b) - f(n_a + n_b), where entr is -f
             of_word = np.zeros(len(words))
-            of_word[shared] = terms[words[shared]] + their_terms + entr(column[shared] + theirs)
+            of_word[shared] = -entr(n_a) - entr(n_b) + entr(n_a + n_b)
             # sums over the words of each topic; reduceat cannot sum over no words
             lost[nonempty] = np.add.reduceat(of_word, (np.cumsum(lengths) - lengths)[nonempty])
             # for the next call
             counts[one.words] = 0.0
-            terms[one.words] = 0.0
         p = one.size
         q = np.array([topic_b.size for topic_b in several])
         lost += entr(p) + entr(q) - entr(p + q)
@@ -137,7 +130,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
     if n >= len(topics) - 1:
         return {k: set(topics) - {k} for k in topics}
     largest = []
-    for words, counts, _, size in topics.values():
+    for words, counts, size in topics.values():
         rows_of_block = _largest(counts, WORDS) if len(words) > WORDS else slice(None)
         # roots of shares, whose products sum to a similarity from 0 to 1
         largest.append((words[rows_of_block], np.sqrt(counts[rows_of_block] / size)))

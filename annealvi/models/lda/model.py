@@ -48,7 +48,7 @@ from sklearn.utils import gen_batches
 
 from annealvi._kernels import lda_topics as kernels
 from annealvi._kernels import special
-from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
+from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows, separate_rows
 from annealvi.checks import check_prior
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import (
@@ -218,17 +218,8 @@ class LDA:
         self.corpus: starts.CorpusOfFit | None = None
         #: Computes log C of documents, if the temperature is learned from it.
         self.partition: DocumentPartition | None = None
-        self.lam = aligned_empty((n_features, self.width), self.dtype)
-        # no steps are pending
-        self.decay = np.ones(n_features)
-        self.now = 1.0
-        self._sums: NDArray | None = None
-        self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
         self._prior: tuple[NDArray, NDArray] | None = None  # rows, sums over words
-        #: Values that were computed from lambda, by name.
-        self.derived: dict[Any, Any] = {}
-        #: Another object after each change of lambda, by which engines know if it has changed.
-        self.version = object()
+        self.replace(aligned_empty((n_features, self.width), self.dtype))
 
     @property
     def shape(self) -> tuple[int, int, np.dtype]:
@@ -299,7 +290,7 @@ class LDA:
         if self.now == 1:
             return self.lam
         # copies, because the local step of another thread may read the rows
-        lam = aligned_copy(self.lam)
+        lam = padded_rows(self.lam, self.dtype)
         move_rows(self.words, lam, eta=self.prior()[0], decay=self.decay.copy(), now=self.now)
         return lam
 
@@ -346,13 +337,15 @@ class LDA:
 
     def changed(self) -> None:
         """Forget values that were computed from lambda, before a change of lambda."""
-        self.derived = {}
+        #: Values that were computed from lambda, by name.
+        self.derived: dict[Any, Any] = {}
+        #: Another object after each change of lambda, by which engines know if it has changed.
         self.version = object()
 
     def copy_if_read_only(self) -> None:
         """Before a change, copy lambda and `decay` if they are read-only parts of a file."""
         if not self.lam.flags.writeable:
-            self.lam = aligned_copy(self.lam)
+            self.lam = padded_rows(self.lam, self.dtype)
             self.decay = self.decay.copy()
 
     def catch_up(self, n_threads: int = 1) -> None:
@@ -375,17 +368,18 @@ class LDA:
     def replace(self, lam: NDArray) -> None:
         """Set lambda, of shape (V, K padded), without a step."""
         self.lam = lam
+        # no steps are pending
         self.decay = np.ones(self.n_features)
         self.now = 1.0
-        self._spare = None
-        self._sums = None
+        self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
+        self._sums: NDArray | None = None
         self.replaced()
 
     def replaced(self) -> None:
         """Forget values that steps would only move, after lambda was changed without a step."""
         self.changed()
         if self.partition is not None:
-            self.partition.drop()
+            self.partition.sums = None
 
     def assign(self, components: ArrayLike) -> None:
         """Set lambda from an array of shape (K, V)."""
@@ -527,7 +521,7 @@ class LDA:
         copied = shallow(self)  # the same attributes; those that steps change are copied below
         memo[id(self)] = copied
         vars(copied).update(self.__getstate__())  # without caches, which belong to this object
-        copied.lam = aligned_copy(self.lam)
+        copied.lam = padded_rows(self.lam, self.dtype)
         copied.decay = self.decay.copy()
         copied.rng = copy.deepcopy(self.rng, memo)
         copied.partition = copy.copy(self.partition)
@@ -560,19 +554,12 @@ class LDA:
 
     def load_partition(self, tree: Mapping[str, Any], path: str = "") -> None:
         """Read the sums for log C(T) from a tree, after the temperature has been attached."""
-        saved = tree.get("partition")  # a damaged file may lack it
+        saved: Any = tree.get("partition")  # a damaged file may lack it
         # an attached temperature that is learned from log C(T) has made a partition
         if (self.partition is None) != (saved is None):
             raise damaged(f"{path}.partition", "there if and only if T needs it", saved)
-        if self.partition is not None and saved is not None:
+        if self.partition is not None:
             self.partition.load_state_dict(saved, self.n_topics, f"{path}.partition")
-
-
-def aligned_copy(rows: NDArray) -> NDArray:
-    """Copy an array to the beginning of a cache line."""
-    copied = aligned_empty(rows.shape, rows.dtype)
-    copied[:] = rows
-    return copied
 
 
 def move_rows(

@@ -37,7 +37,7 @@ the words together with their assignments to topics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ from scipy.optimize import brentq
 from sklearn.utils import gen_batches
 
 from annealvi._kernels import special
-from annealvi._kernels.layout import aligned_empty, padded_length
+from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import TINY
 from annealvi.files.schema import Array, Number, Optional, Schema
 from annealvi.model import Tempering
@@ -130,15 +130,12 @@ def learned_eta(
     return float(np.clip((moved - point) / b, lowest, highest))
 
 
-def mean_of_logs(logs: Callable[[slice], NDArray], n_features: int) -> float:
-    """Compute the mean of E log beta, block after block and always in the same order.
-
-    The function `logs` returns E log beta for a slice of the `n_features` words.
-    """
+def mean_of_logs(model: Any) -> float:
+    """Compute the mean of an LDA's E log beta, block after block and always in the same order."""
     means = []
     sizes = []
-    for start in range(0, n_features, ROWS):
-        block = logs(slice(start, start + ROWS))
+    for rows in gen_batches(model.n_features, ROWS):
+        block = model.logs(model.lam[rows, : model.n_topics])
         means.append(float(block.mean()))
         sizes.append(len(block))
     return float(np.average(means, weights=sizes))  # the last block may be shorter
@@ -189,17 +186,12 @@ class DocumentPartition:
         #: of the step sizes since they were computed.
         self.sums: NDArray | None = None
         self.moved = 0.0
-        self._rows = np.empty((0, 0))  # scratch for E log theta
 
     def outdate(self, rho: float) -> None:
         """Count a step of the topics of size rho; drop the sums if they are too old."""
         self.moved += rho
         if self.moved >= MOVED:
             self.sums = None
-
-    def drop(self) -> None:
-        """Drop the sums, because lambda is set without a step."""
-        self.sums = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the sums of topics that are kept between steps, as a tree for a file."""
@@ -210,23 +202,14 @@ class DocumentPartition:
         width = padded_length(n_topics, np.float64)
         self.SCHEMA.restore(self, tree, path, points=self.grid.n_points, width=width)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes for pickles and copies, without scratch."""
-        return vars(self) | {"_rows": np.empty((0, 0))}
-
     def refresh(self, model: Any, n_threads: int) -> None:
         """Compute the sums of an LDA's topics over the vocabulary again if they are outdated."""
         if self.sums is not None:
             return
-        K = model.n_topics
-        width = padded_length(K, np.float64)
-        scratch = aligned_empty((min(model.n_features, PIECE), width), np.float64)
-        sums = np.zeros((self.grid.n_points, width))
+        sums = np.zeros((self.grid.n_points, padded_length(model.n_topics, np.float64)))
         for rows in gen_batches(model.n_features, PIECE):
             words = np.arange(rows.start, rows.stop, dtype=np.int64)
-            logs = scratch[: len(words)]
-            logs[:, :K] = model.rows_of(words)
-            logs[:, K:] = 0
+            logs = padded_rows(model.rows_of(words), np.float64)
             model.logs(logs, out=logs)  # -infinity in the padding
             self.grid.column_sums(logs, sums, n_threads=n_threads)  # adds to `sums`
         self.moved = 0.0
@@ -257,14 +240,8 @@ class DocumentPartition:
         return log_c, float(energy)
 
     def _e_log_theta(self, gamma: NDArray) -> NDArray:
-        """Compute E log theta in padded rows, which are valid until the next call."""
-        n, K = gamma.shape
-        width = padded_length(K, np.float64)
-        if len(self._rows) < n or self._rows.shape[1] != width:
-            self._rows = aligned_empty((n, width), np.float64)
-        logs = self._rows[:n]
-        logs[:, :K] = gamma
-        logs[:, K:] = 0
+        """Compute E log theta in padded rows."""
+        logs = padded_rows(gamma, np.float64)
         totals = logs.sum(axis=1)
         special.digamma(logs, out=logs)  # -infinity in the padding
         logs -= special.digamma(totals)[:, None]

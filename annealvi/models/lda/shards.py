@@ -73,7 +73,7 @@ class ShardSum(NamedTuple):
     #: The statistics of these words, in float64 if they are sums.  If most words occur, there are
     #: rows for all words, because such arrays are added faster.
     rows: NDArray
-    #: Number of words in the documents, if energies are wanted.
+    #: Number of words in the documents.
     n_units: float | None = None
     #: The energy, and the part of words in it at the topics of the step, both in nats.
     energy: float | None = None
@@ -115,11 +115,11 @@ def _sum_of_rows(first: ShardSum, second: ShardSum) -> tuple[NDArray[np.bool_], 
         return seen_words, np.add(first.rows, second.rows, out=out, dtype=float)
     total = np.zeros((n_rows, first.rows.shape[1]))
     whole = n_rows == len(seen_words)  # a row for each word
-    # the row of each word in the sum
-    places = np.arange(n_rows, dtype=np.int64) if whole else np.cumsum(seen_words) - 1
     for shard in (first, second):
-        has_all = len(shard.rows) == n_rows  # its rows have the same places as in the sum
-        total[slice(None) if has_all else places[shard.seen_words]] += shard.rows
+        if len(shard.rows) == n_rows:  # its rows have the same places as in the sum
+            total += shard.rows
+        else:
+            total[shard.seen_words if whole else shard.seen_words[seen_words]] += shard.rows
     return seen_words, total
 
 
@@ -220,9 +220,10 @@ class ShardEngine(Engine):
         seeds = None
         rows = batch.rows
         if model.options.exact and model.rng is not None:
-            size = self.shard_size or rows.stop - rows.start
+            n_samples = rows.stop - rows.start
+            n_shards = -(-n_samples // (self.shard_size or n_samples))
             # one for each shard, so that results do not depend on which process fits it
-            seeds = model.rng.randint(2**31 - 1, size=-(-(rows.stop - rows.start) // size))
+            seeds = model.rng.randint(2**31 - 1, size=n_shards)
         if moments or tempering.rule is not None:
             self._partition(model, tempering)  # its sums are used for several shards
         task = partial(fit_shard, tempering=tempering, moments=moments, seeds=seeds)

@@ -222,9 +222,8 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
     X = csr_matrix(X[lengths > 0], dtype=np.float64)
     lengths = lengths[lengths > 0]
     totals = summed(X, axis=0)
-    if not np.isfinite(totals.sum()):  # the counts overflow
-        return 1.0
-    if n_topics == 1 or len(lengths) < LEAST or np.count_nonzero(totals) < LEAST:
+    overflow = not np.isfinite(totals.sum())
+    if overflow or n_topics == 1 or len(lengths) < LEAST or np.count_nonzero(totals) < LEAST:
         return 1.0
     # n_dv / sqrt(N_d n_v), whose singular values are needed
     scaled = sparse.diags_array(lengths**-0.5) @ X[:, totals > 0]
