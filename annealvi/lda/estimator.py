@@ -65,6 +65,11 @@ from annealvi.threads import changing, shallow, writing
 HOOKS = {"_init_latent_vars", "_e_step", "_em_step", "_unnormalized_transform"}
 
 
+def _result(name: str, when: str) -> Found:
+    """Make the attribute of a result of `fit`, which exists only after `when`."""
+    return Found(lambda state: state.results[name], when)
+
+
 @dataclass(eq=False, repr=False)
 class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Latent Dirichlet allocation by annealed variational inference.
@@ -839,19 +844,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     exp_dirichlet_component_ = Found(LDAState.exp_e_log_topics, assign=LDAState.check_exp_e_log)
     n_iter_ = Found(lambda state: state.n_passes)
     settings_ = Found(lambda state: state.settings, "`fit` or `partial_fit`")
-    bound_ = Found(lambda state: state.results["bound"], "`fit`")
-    validation_score_ = Found(
-        lambda state: state.results["validation_score"], "`fit` with validation_fraction"
-    )
-    init_scores_ = Found(
-        lambda state: state.results["init_scores"], "a `fit` whose runs are not merged"
-    )
-    topic_support_ = Found(
-        lambda state: state.results["support"], "a `fit` that merges runs, with n_init of 2 or more"
-    )
-    document_temperatures_ = Found(
-        lambda state: state.results["document_temperatures"],
-        "`fit` with a LocalVariational temperature",
+    bound_ = _result("bound", "`fit`")
+    validation_score_ = _result("validation_score", "`fit` with validation_fraction")
+    init_scores_ = _result("init_scores", "a `fit` whose runs are not merged")
+    topic_support_ = _result("support", "a `fit` that merges runs, with n_init of 2 or more")
+    document_temperatures_ = _result(
+        "document_temperatures", "`fit` with a LocalVariational temperature"
     )
 
     @property
@@ -876,8 +874,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 return
             # a number has no shape; `check_topics` raises an error for it
             n_topics = array.shape[0] if array.ndim else self.n_components
-            n_features = array.shape[-1] if array.ndim and state is None else 0
-            n_features = getattr(self, "n_features_in_", n_features)
+            n_features = getattr(self, "n_features_in_", array.shape[-1] if array.ndim else 0)
             self._validate_params()
             settings = self._settings(n_topics)
             dtype = topics_dtype(vars(self), array) if state is None else state.model.dtype

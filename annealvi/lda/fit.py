@@ -72,13 +72,6 @@ class Fit:
         self.position_in_fit = Position()  # passes and minibatches done
         #: The most frequent words of the topics of each run that was merged.
         self.largest: list[Largest] = []
-        #: Number of passes over minibatches, and the maximum number of batch passes.
-        self.n_passes = plan.n_passes
-        self.n_full = 0
-        #: The step size rho of steps 1, 2, ...
-        self.step_size: Callable[[int], float] = full_step
-        #: Whether these are the last passes of the fit.
-        self.are_last = True
         self._plan_passes()
         self.perplexity = Perplexity(plan, self.n_full)
         self.validation: Validation | None = None
@@ -113,12 +106,18 @@ class Fit:
     def _plan_passes(self) -> None:
         """Set the numbers and the step sizes of the passes; a run to be merged ends early."""
         plan = self.plan
-        steps = plan.settings.step_size(plan.n_planned * plan.steps_per_pass)
-        self.are_last = not plan.settings.merged
-        if self.are_last and plan.settings.finish_iter:
-            self.n_full = int(plan.settings.finish_iter)
-            steps = OverRelaxed(steps, self.n_passes * plan.steps_per_pass, self.n_full)
-        self.step_size = steps
+        settings = plan.settings
+        #: Whether these are the last passes of the fit.
+        self.are_last = not settings.merged
+        #: Number of passes over minibatches, and the maximum number of batch passes.
+        self.n_passes = plan.n_passes
+        self.n_full = settings.finish_iter if self.are_last else 0
+        #: The step size rho of steps 1, 2, ...
+        self.step_size = OverRelaxed(
+            settings.step_size(plan.n_planned * plan.steps_per_pass),
+            self.n_passes * plan.steps_per_pass,
+            self.n_full,
+        )
 
     @property
     def n_steps(self) -> int:
@@ -206,13 +205,14 @@ class Fit:
         """
         plan = self.plan
         begun = self.state  # a new state, with which that of the checkpoint must agree
-        n_topics = begun.model.n_topics
-        n_features = begun.model.n_features
+        new_model = begun.model
+        n_topics = new_model.n_topics
+        n_features = new_model.n_features
         sizes: dict[str, Any] = {
             "n_samples": plan.training.shape[0],
             "n_topics": n_topics,
             "n_features": n_features,
-            "dtype": begun.model.dtype,
+            "dtype": new_model.dtype,
             "most_passes": self.n_passes + self.n_full,
             "most_batches": plan.steps_per_pass,
             "n_hooks": len(self.hooks),
@@ -222,18 +222,19 @@ class Fit:
         state = LDAState.of(saved["state"], f"{path}.state")
         self.state = state
         model = state.model
-        if model.n_topics != n_topics or model.shape != begun.model.shape:
+        if model.n_topics != n_topics or model.shape != new_model.shape:
             raise damaged(
                 f"{path}.state.model",
-                f"one of {n_topics} topics, {n_features} words, {begun.model.dtype}",
+                f"one of {n_topics} topics, {n_features} words, {new_model.dtype}",
                 model,
             )
         if state.temperature != begun.temperature:
             raise damaged(f"{path}.state.temperature", "the fit's temperature", state.temperature)
         state.shown = plan.result_dtype  # the same X may be in another dtype
-        if model.rng is not None and begun.model.rng is not None:
-            begun.model.rng.set_state(model.rng.get_state(legacy=False))
-        model.rng = begun.model.rng  # all runs share this generator
+        rng = new_model.rng
+        if model.rng is not None and rng is not None:
+            rng.set_state(model.rng.get_state(legacy=False))
+        model.rng = rng  # all runs share this generator
         state.resume(plan.settings)  # this completes the last step
         if len(saved["hooks"]) != len(self.hooks):
             raise damaged(f"{path}.hooks", f"a list of {len(self.hooks)} states", saved["hooks"])
@@ -269,7 +270,7 @@ class Fit:
 
         # passes before these, and of the whole fit
         settings = plan.settings
-        n_finish = int(settings.finish_iter)
+        n_finish = settings.finish_iter
         n_of_run = plan.n_passes + (0 if settings.merged else n_finish)
         n_before = self.number * n_of_run
         n_all = settings.n_init * n_of_run
@@ -277,8 +278,8 @@ class Fit:
             n_all += n_refining(plan.steps_per_pass) + n_finish
         return Run(
             number=self.number,
-            n_runs=plan.settings.n_init
-            + plan.settings.merged,  # the passes after the merge count as one more run
+            # the passes after the merge count as one more run
+            n_runs=settings.n_init + settings.merged,
             n_done=self.n_steps - self.first_step,
             n_steps=self.n_passes * plan.steps_per_pass + self.n_full,
             steps_per_pass=plan.steps_per_pass,
@@ -368,6 +369,7 @@ class MergedFit(Fit):
     def _plan_passes(self) -> None:
         """Set the numbers and the step sizes of the passes: small steps, then batch passes."""
         plan = self.plan
+        self.are_last = True
         self.n_passes = n_refining(plan.steps_per_pass)
         n_steps = self.n_passes * plan.steps_per_pass
         refining: Callable[[int], float] = full_step
@@ -375,7 +377,7 @@ class MergedFit(Fit):
             refining = LinearDecay(
                 n_steps, memory_spans=n_steps * REFINING / 2, largest=REFINING
             )  # from REFINING to about 0
-        self.n_full = int(plan.settings.finish_iter)
+        self.n_full = plan.settings.finish_iter
         self.step_size = OverRelaxed(refining, n_steps, self.n_full)
 
     def run(self) -> None:

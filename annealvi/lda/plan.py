@@ -15,7 +15,6 @@ from annealvi.checks import check_total
 from annealvi.inference import Callbacks
 from annealvi.lda.hooks import held_out_halves, hold_out
 from annealvi.lda.settings import (
-    CONSTRAINTS,
     Settings,
     extent,
     is_open,
@@ -120,7 +119,8 @@ def plan_fit(
             f"The training documents in X must contain words. Got {n_samples} training documents "
             "with only zeros."
         )
-    density = words_per_entry(training, int(parameters["n_components"]))
+    n_topics = int(parameters["n_components"])
+    density = words_per_entry(training, n_topics)
     settings = resolve(parameters, n_samples, density)
     n_passes = int(settings.max_iter)
     n_planned = n_passes
@@ -138,11 +138,11 @@ def plan_fit(
     engine = engine_of(
         parameters["device"],
         n_threads,
-        int(parameters["n_components"]),
+        n_topics,
         training.dtype,
         X=training,
         shard_size=settings.local_options().shard_size,
-        repeated=(n_passes + int(settings.finish_iter)) * settings.n_init > 1,
+        repeated=(n_passes + settings.finish_iter) * settings.n_init > 1,
     )
     # an engine with a device computes one run at a time, whatever its device is
     has_device = engine.device is not None
@@ -151,7 +151,7 @@ def plan_fit(
         training=training,
         held_out=held_out,
         halves=halves,
-        parameters={name: parameters[name] for name in CONSTRAINTS},
+        parameters=parameters,
         settings=settings,
         temperature=temperature,
         n_passes=n_passes,

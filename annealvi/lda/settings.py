@@ -177,7 +177,7 @@ class Settings(NamedTuple):
             exact=self.exact,
             sparse=self.sparse,
             over_relaxed=self.over_relaxed,
-            shard_size=None if self.shard_size is None else int(self.shard_size),
+            shard_size=self.shard_size,
         )
 
 
@@ -235,7 +235,7 @@ def resolve(
     """Return the parameters of TemperedLDA, with values for open parameters.
 
     A value that the user has passed takes precedence over the preset.  `_steps`, `_documents` and
-    `_budget` add values that follow from both, and may be called in any order.
+    `_budget` add values that follow from both.
     """
     corpus = SimpleNamespace(
         n_topics=int(parameters["n_components"]),
@@ -254,50 +254,51 @@ def resolve(
     }
     learned = tuple(name for name in PRIORS if is_learned(parameters[name]))
     values = preset | passed | {"learned": learned}
+    corpus.temperature = as_temperature(values["temperature"], TEMPERATURES)
+    # whether T decreases to 1 in the fit; not in a stream, whose length is unknown
+    corpus.cools = density is not None and corpus.temperature.cools
+    corpus.usual_passes = preset["max_iter"]  # of a single run
     # each rule returns values that replace those of the preset and of the user
     for rule in (_steps, _documents, _budget):
-        values |= rule(preset, passed | {"learned": learned}, corpus)
+        values |= rule(values, passed, corpus)
     return Settings(**values)
 
 
-def _steps(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
+def _steps(values: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     """A single minibatch is a batch; step sizes of the user replace the preset's step sizes."""
-    values = preset | passed
     method = values["learning_method"]
     if is_open(method):
         method = "online" if values["batch_size"] < corpus.n_samples else "batch"
     replaced = not passed.keys().isdisjoint(("learning_decay", "learning_offset"))
-    return {"learning_method": method, "memory_spans": None if replaced else preset["memory_spans"]}
+    return {"learning_method": method, "memory_spans": None if replaced else values["memory_spans"]}
 
 
-def _documents(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
+def _documents(values: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     """If T decreases to 1, documents become sparse; limits of the user replace the preset's."""
-    values = preset | passed
-    cools = _decreases(preset | passed, corpus)
     # for each limit, the setting of the preset that would take precedence over it
     limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
     replaced: Values = {setting: None for name, setting in limits.items() if name in passed}
     return replaced | {
-        "sparse": cools and values["estimate"] == "map",
-        "over_relaxed": preset["over_relaxed"] and cools and not replaced,
+        "sparse": corpus.cools and values["estimate"] == "map",
+        "over_relaxed": values["over_relaxed"] and corpus.cools and not replaced,
     }
 
 
-def _budget(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
+def _budget(values: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     """Shorten runs that will be merged, and make fewer runs if they would need too many passes.
 
     A `max_iter` or `n_init` that the user has passed is never reduced.
     """
-    values = preset | passed
-    usual = preset["max_iter"]  # the passes of a single run
-    online = _steps(preset, passed, corpus)["learning_method"] == "online"
+    usual = corpus.usual_passes
+    online = values["learning_method"] == "online"  # set by `_steps`
     per_pass = -(-corpus.n_samples // values["batch_size"]) if online else 1
-    temperature = as_temperature(values["temperature"], TEMPERATURES)
     # the passes in which the temperature decreases, if the user has set their number
-    cooling = int(np.ceil(getattr(temperature, "passes", None) or 0))
+    cooling = int(np.ceil(getattr(corpus.temperature, "passes", None) or 0))
     # the passes of a run that will be merged
     short = passed.get("max_iter", min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), cooling)))
-    mergeable = corpus.density is not None and short > 0 and _can_be_merged(values)
+    mergeable = (
+        corpus.density is not None and short > 0 and _can_be_merged(values, corpus.temperature)
+    )
     n_init = int(values["n_init"])
     if "n_init" not in passed and n_init > 1:
         # so many that all runs together make at most MOST_PASSES times the usual passes
@@ -306,25 +307,19 @@ def _budget(preset: Values, passed: Values, corpus: SimpleNamespace) -> Values:
     finish = values["finish_iter"]
     if merged and corpus.validated:  # the score ends these passes
         finish = FINISH
-    elif corpus.validated or not online or short == 0 or not _decreases(values, corpus):
+    elif corpus.validated or not online or short == 0 or not corpus.cools:
         finish = 0
     max_iter = short if merged else passed.get("max_iter", usual)
     return {"max_iter": max_iter, "n_init": n_init, "merged": merged, "finish_iter": finish}
 
 
-def _can_be_merged(values: Values) -> bool:
+def _can_be_merged(values: Values, temperature: Temperature) -> bool:
     """Whether runs can be merged: all topics have the same prior, and the fit ends at T = 1."""
     alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], ndim=2)
-    temperature = as_temperature(values["temperature"], TEMPERATURES)
     # whether the fit ends at T = 1, and whether its runs begin at different topics
     ends = temperature.cools or (temperature.constant and temperature.inverse(0) == 1)
     begins = isinstance(values["init"], str) and not values["exact"]
     return alike and not values["learned"] and ends and begins
-
-
-def _decreases(values: Values, corpus: SimpleNamespace) -> bool:
-    """Whether T decreases to 1 in a fit; not in a stream, whose length is unknown."""
-    return corpus.density is not None and as_temperature(values["temperature"], TEMPERATURES).cools
 
 
 def batch_size(n_samples: int) -> int:
