@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -188,9 +189,8 @@ class Monitor:
     @property
     def history(self) -> dict[str, NDArray]:
         """The records as arrays of equal length, with NaN for values that were not recorded."""
-        names = dict.fromkeys(self.FIELDS)  # a set of names that keeps their order
-        for record in self._records:
-            names.update(dict.fromkeys(record))
+        # a set of names that keeps their order
+        names = dict.fromkeys(chain(self.FIELDS, *self._records))
         history = {
             name: np.array([record.get(name, np.nan) for record in self._records], dtype=float)
             for name in names
@@ -328,8 +328,7 @@ def optimise(
                 # the local step may have computed temperatures of the data
                 inverse = tempering.inverse if local.inverse is None else local.inverse
                 del local  # its statistics may need as much memory as the global variables
-                alone = isinstance(inverse, float)  # not an array with one for each datum
-                b = np.float64(inverse) if alone else np.mean(inverse, dtype=float)
+                b = np.mean(inverse, dtype=float)  # of one number, or one for each datum
                 monitor.advance(n_rows / population, float(1.0 / b))
                 position_in_fit.n_batches += 1
             if on_step is not None:

@@ -81,8 +81,7 @@ def _without_times(tree: dict[str, Any]) -> dict[str, Any]:
     """Return the tree of a fit with NaN instead of the times."""
     monitor = tree["monitor"]
     history = monitor["history"]
-    if "seconds" in history:
-        history = history | {"seconds": np.full_like(history["seconds"], np.nan)}
+    history = history | {"seconds": np.full_like(history["seconds"], np.nan)}
     return tree | {"monitor": monitor | {"seconds": 0.0, "history": history}}
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from functools import cached_property
 from os import PathLike, fspath
 from typing import Any, Generic, TypeVar
 
@@ -162,6 +163,15 @@ class Runs(Generic[F]):
             A function that takes the fits that have ended, and returns one fit that replaces them.
             A StopIteration prevents later fits.  Without `merge_fits` only the best fit is kept.
         """
+
+        def run_to_end(fit: F) -> None:
+            """Run a fit to its end, and store it."""
+            if show is not None:
+                show(fit)
+            fit.run()
+            self._store_ended(fit)
+            self.under_way = None
+
         self._keeps_all = merge_fits is not None
         if self._checkpoint is not None:
             self._resume(self._checkpoint, begin, n_runs, merge_fits)
@@ -174,11 +184,7 @@ class Runs(Generic[F]):
                     self._generator_of_run = deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
                 fit = self.under_way
-                if show is not None:
-                    show(fit)
-                fit.run()
-                self._store_ended(fit)
-                self.under_way = None
+                run_to_end(fit)
                 self.scores.append(fit.score)
                 stopped = fit.stopped
             if merge_fits is not None and not self.finished:
@@ -186,12 +192,7 @@ class Runs(Generic[F]):
                     runs = sorted(self.ended, key=lambda fit: fit.number)
                     self.ended = []
                     self.under_way = merge_fits(runs)
-                fit = self.under_way
-                if show is not None:
-                    show(fit)
-                fit.run()
-                self._store_ended(fit)
-                self.under_way = None
+                run_to_end(self.under_way)
         except BaseException as error:
             current_fit = self.under_way
             in_callback = current_fit is not None and current_fit.in_callback
@@ -207,7 +208,7 @@ class Runs(Generic[F]):
         """Write a checkpoint."""
         ended = [{"number": fit.number, "fit": fit.state_dict()} for fit in self.ended]
         tree = {
-            "fit": self._fingerprint.state_dict(),
+            "fit": self._fingerprint.tree,
             "generator": self._generator_at_begin,
             "generator_began": self._generator_of_run,
             "generator_now": self.generator,
@@ -352,30 +353,28 @@ class Fingerprint:
         # a copy, because a callback may set other parameters for the next fit
         self.parameters = dict(estimator.get_params(deep=False))
         self.X = X
-        self._tree: dict[str, Any] | None = None  # computed when the fit is written or resumed
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the fingerprint as a tree of strings; arrays are represented by their digests."""
-        if self._tree is None:
-            self._tree = {
-                "estimator": self.owner,
-                "parameters": {
-                    name: "a RandomState"  # its state is stored elsewhere in the checkpoint
-                    if name == "random_state" and isinstance(value, RandomState)
-                    else described(parameter_tree(value, name))
-                    for name, value in sorted(self.parameters.items())
-                    if name not in FREE
-                },
-                "shape": str(self.X.shape),
-                "dtype": str(self.X.dtype),
-                "X": self.X.digest if isinstance(self.X, Elsewhere) else digest(self.X),
-            }
-        return self._tree
+    @cached_property  # computed when the fit is written or resumed
+    def tree(self) -> dict[str, Any]:
+        """The fingerprint as a tree of strings; arrays are represented by their digests."""
+        return {
+            "estimator": self.owner,
+            "parameters": {
+                name: "a RandomState"  # its state is stored elsewhere in the checkpoint
+                if name == "random_state" and isinstance(value, RandomState)
+                else described(parameter_tree(value, name))
+                for name, value in sorted(self.parameters.items())
+                if name not in FREE
+            },
+            "shape": str(self.X.shape),
+            "dtype": str(self.X.dtype),
+            "X": self.X.digest if isinstance(self.X, Elsewhere) else digest(self.X),
+        }
 
     def check(self, tree: Mapping[str, Any], path: str | PathLike) -> None:
         """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
         file = f"resume={fspath(path)!r}"
-        expected = self.state_dict()
+        expected = self.tree
         saved = FINGERPRINT.load(tree, "fit")
         if saved["estimator"] != self.owner:
             raise ValueError(

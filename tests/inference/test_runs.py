@@ -192,7 +192,7 @@ def test_a_fingerprint_is_of_the_parameters_at_the_beginning(tmp_path):
     lda = TemperedLDA(3, temperature=Annealed(2.0), random_state=RandomState(0))
     fingerprint = Fingerprint(lda, X)
     lda.set_params(n_components=5, n_jobs=2, random_state=RandomState(1))
-    write(tmp_path / "a", "checkpoint", fingerprint.state_dict())
+    write(tmp_path / "a", "checkpoint", fingerprint.tree)
     node = read(tmp_path / "a", "checkpoint")["tree"]
     fingerprint.check(node, "a")
     with pytest.raises(
@@ -203,7 +203,7 @@ def test_a_fingerprint_is_of_the_parameters_at_the_beginning(tmp_path):
     refused(r"Annealed\(.*start=2\), .*start=2\.5\)", Fingerprint(lda, X).check, node, "a")
     for damage in ({"parameters": {}}, {"parameters": 3}, {"X": 3}, {"shape": None}):
         with pytest.raises(ValueError, match=r"'a' is a checkpoint|is damaged"):
-            fingerprint.check(fingerprint.state_dict() | damage, "a")
+            fingerprint.check(fingerprint.tree | damage, "a")
 
 
 def test_the_generator_of_a_fit(tmp_path):
