@@ -255,7 +255,7 @@ def document_completion(
         )
     options = {} if temperature is None else {"temperature": temperature}
     rng = check_random_state(random_state)
-    scores = []  # of each document, or the sum of each block
+    scores: list[Any] = []  # of each document, or the sum of each block
     n_words = 0.0
     for block in _blocks(X):
         seen, hidden = split_tokens(block, observed=observed, random_state=rng)

@@ -70,7 +70,7 @@ def members(topics: Topics, k: int, n: int | None) -> Any:
     pandas = import_optional("pandas", "TopicSummary.members")
     score = scores(topics.components)[k]
     if n is None:  # all words above the threshold
-        n = np.count_nonzero(score > otsu(score))
+        n = int(np.count_nonzero(score > otsu(score)))
     order = np.argsort(-score, kind="stable")[:n]
     columns = {
         "word": topics.words[order],

@@ -25,7 +25,7 @@ def together(
     """Correlate the shares of all pairs of topics; see `TopicSummary.together`."""
     pandas = import_optional("pandas", "TopicSummary.together")
     known = documents.lengths > 0
-    n_documents = np.count_nonzero(known)
+    n_documents = int(known.sum())
     if n_documents < 4:
         raise BadParameter("documents", "at least 4 documents with words", n_documents)
     # all pairs of topics
