@@ -379,9 +379,11 @@ def _fitted(
     `without_topics` is the held-out log-likelihood of a prediction by word frequencies.
     Checkpoints are written to `path`, if it is not None.
     """
-    if path is not None:
+    if path is None:
+        fit.fit(train)
+    else:
         fit.set_params(callback=Checkpoint(path))
-    fit.fit(train, resume=path if path and path.exists() else None)
+        fit.fit(train, resume=path if path.exists() else None)
     n_words = min(N_WORDS, train.shape[1])
     topics = fit.components_
     coherence = topic_coherence(topics, train, n_words=n_words).mean()
@@ -395,7 +397,7 @@ def _fitted(
         # coherence alone if it is negative, so that low diversity does not raise it
         "quality": min(coherence, coherence * diversity),
     }
-    return measures, topics
+    return measures, np.array(topics)
 
 
 def choose_for(X: csr_matrix, lda: TemperedLDA, least: int = 1, *, verbose: bool = False) -> Choice:
