@@ -185,9 +185,15 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def is_int_in(value: Any, lower: int, upper: float = math.inf) -> bool:
+    """Whether a value is an int, and not a bool, in the range [lower, upper]."""
+    is_int = isinstance(value, Integral) and not isinstance(value, bool)
+    return is_int and lower <= value <= upper
+
+
 def check_count(value: Any, name: str) -> int:
     """Check an argument that counts something: an int of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+    if not is_int_in(value, 1):
         raise BadParameter(name, "an int in the range [1, inf)", value)
     return int(value)
 

@@ -152,10 +152,10 @@ def load(path: str | PathLike, **parameters: Any) -> Any:
     return estimator_of(read(path, KIND)["tree"], parameters)
 
 
-def estimator_of(tree: Any, replacements: Mapping[str, Any] = {}, path: str = "") -> Any:
+def estimator_of(tree: Any, replacements: Mapping[str, Any] | None = None, path: str = "") -> Any:
     """Make an estimator from the tree of a file; `replacements` of parameters in the file."""
     values = ESTIMATOR.load(tree, path)
-
+    replacements = replacements or {}
     cls = class_of(values["estimator"])
     possible = inspect.signature(cls).parameters
     for name in replacements:

@@ -47,8 +47,7 @@ def proportions(
         gamma = infer_collapsed(engine, model, words)
     else:
         gamma = engine.infer(model, words)
-    theta: NDArray[np.float64] = gamma / gamma.sum(axis=1, keepdims=True)
-    return theta
+    return gamma / gamma.sum(axis=1, keepdims=True)
 
 
 #: The number of bytes of E[theta] that are padded at a time.
@@ -99,7 +98,7 @@ def split_tokens(
         than 1e15 tokens.
     """
     X = check_whole(X, "split_tokens")
-    document = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
+    document = rows_of_entries(X)
     length = np.bincount(document, weights=X.data, minlength=X.shape[0])
     if length.max(initial=0) > MOST_TOKENS:
         raise BadParameter(
@@ -116,7 +115,7 @@ def split_tokens(
         entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
         entry_counts = counts[entries]
         if length[rows.start] > _SPLIT_AT_ONCE:  # a single document, with many tokens
-            seen[entries] = _draw_entries(entry_counts, int(n_observed[rows.start]), rng)
+            seen[entries] = _draw_entries(entry_counts, n_observed[rows.start], rng)
             continue
         # the entry and the document of each token; the tokens of each document are then shuffled
         entry = np.repeat(np.arange(len(entry_counts), dtype=np.int64), entry_counts)
@@ -136,14 +135,19 @@ def split_tokens(
     return observed_counts, hidden_counts
 
 
+def rows_of_entries(X: csr_matrix) -> NDArray[np.int64]:
+    """Return the row of each entry of a CSR matrix."""
+    return np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
+
+
 def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
     """Split a sequence into slices whose `sizes` sum to at most `limit`, or of one element."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     start = 0
     while start < len(sizes):
         # the last end that is within the limit, but at least one element
-        stop = int(np.searchsorted(ends, ends[start] + limit, side="right")) - 1
-        stop = max(start + 1, stop)
+        n_within = int(np.searchsorted(ends, ends[start] + limit, side="right"))
+        stop = max(start + 1, n_within - 1)
         yield slice(start, stop)
         start = stop
 
@@ -151,13 +155,13 @@ def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
 def _draw_entries(counts: NDArray[np.int64], n_tokens: int, rng: RandomState) -> NDArray[np.int64]:
     """Draw `n_tokens` tokens of a document, and return the number of drawn tokens of each entry."""
     seen = np.empty_like(counts)
-    left = int(counts.sum())
+    left = counts.sum()
     for number, count in enumerate(counts.tolist()):
         # `left` tokens belong to later entries, and `n_tokens` remain to be drawn; the number of
         # them that come from this entry is hypergeometric
         left -= count
         seen[number] = rng.hypergeometric(count, left, n_tokens) if n_tokens and count else 0
-        n_tokens -= int(seen[number])
+        n_tokens -= seen[number]
     return seen
 
 
@@ -249,9 +253,12 @@ def document_completion(
             must_be=f"None for {type(model).__name__}, whose transform has no temperature",
             got=temperature,
         )
-
-    def inferred(X: Any, seen: csr_matrix) -> tuple[NDArray, NDArray]:
-        """Infer E[theta] of documents X from their observed words `seen`; return it and topics."""
+    options = {} if temperature is None else {"temperature": temperature}
+    rng = check_random_state(random_state)
+    scores: list[Any] = []  # of each document, or the sum of each block
+    n_words = 0.0
+    for block in _blocks(X):
+        seen, hidden = split_tokens(block, observed=observed, random_state=rng)
         components = as_array(model.components_)
         if (
             components.dtype.kind not in "fiu"
@@ -263,33 +270,23 @@ def document_completion(
                 must_be=f"an array of numbers of shape (n_components, {seen.shape[1]})",
                 got=components,
             )
-        if method is not None:
-            check_names(model, X, "model", "X")  # transform, which is not called, would check them
-            return proportions(components, seen, method, doc_topic_prior), components
-        words: Any = seen
-        if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
-            words = type(X)(seen.toarray(), index=X.index, columns=X.columns)
-        options = {} if temperature is None else {"temperature": temperature}
-        shape = seen.shape[0], len(components)
-        return transformed(model, words, shape, **options), components
-
-    rng = check_random_state(random_state)
-    scores = []  # of each document, or the sum of each block
-    n_words = 0.0
-    for block in _blocks(X):
-        seen, hidden = split_tokens(block, observed=observed, random_state=rng)
-        theta, components = inferred(block, seen)
+        if method is None:
+            words: Any = seen
+            if hasattr(block, "iloc"):  # a DataFrame: transform checks its column names
+                words = type(block)(seen.toarray(), index=block.index, columns=block.columns)
+            theta = transformed(model, words, (seen.shape[0], len(components)), **options)
+        else:
+            # transform, which is not called, would check the names
+            check_names(model, block, "model", "X")
+            theta = proportions(components, seen, method, doc_topic_prior)
         sums = _sums_of_array(components)
         # indexing the transposed topics by words returns the rows of these words
         log_likelihood = _log_likelihood(hidden, theta, components.T.__getitem__, sums)
-        n_words += float(hidden.data.sum(dtype=float))
-        if per_document:
-            scores.append(per_word(hidden, log_likelihood))
-        else:
-            scores.append(log_likelihood.sum())
+        n_words += hidden.data.sum(dtype=float)
+        scores.append(per_word(hidden, log_likelihood) if per_document else log_likelihood.sum())
     if per_document:
         return np.concatenate(scores)
-    return mean_per_word(float(sum(scores)), n_words)
+    return mean_per_word(sum(scores), n_words)
 
 
 def mean_per_word(total: float, n_words: float) -> float:
@@ -315,8 +312,7 @@ def _blocks(X: Any) -> Iterator[Any]:
 
 def per_word(hidden: csr_matrix, log_likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean log-likelihood of the words of each document; NaN without words."""
-    rows = np.repeat(np.arange(hidden.shape[0], dtype=np.int64), np.diff(hidden.indptr))
-    totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
+    totals = np.bincount(rows_of_entries(hidden), log_likelihood, minlength=hidden.shape[0])
     lengths = summed(hidden, axis=1, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # 0 / 0 of documents without words
         return np.where(lengths > 0, totals / lengths, np.nan)
@@ -343,12 +339,11 @@ def transformed(model: Any, X: Any, shape: tuple[int, int], **options: Any) -> N
             "document and topic",
             got=theta,
         )
-    wrong = theta[~np.isfinite(theta)]
-    if wrong.size:
+    for number in theta[~np.isfinite(theta)]:
         raise BadParameter(
             "transform",
             must_be="a method that returns finite numbers, one number for each document and topic",
-            got=wrong[0],
+            got=number,
         )
     return theta
 
@@ -386,7 +381,7 @@ def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
 def _sums_of_array(components: NDArray) -> NDArray[np.float64]:
     """Sum an array over words in double precision, in the order in which NumPy sums doubles."""
     if abs(components.strides[0]) < abs(components.strides[1]):  # words are rows in memory
-        return sums_of(topics=lambda words: components.T[words], shape=components.shape)
+        return sums_of(topics=components.T.__getitem__, shape=components.shape)
     return np.array([np.asarray(topic, float).sum() for topic in components])
 
 
@@ -400,12 +395,11 @@ def _log_likelihood(
     # the loop raises for the first topic with such a sum
     for total in sums[~((sums > 0) & np.isfinite(sums))]:
         raise BadParameter("components_", "topics with positive and finite sums", total)
-    theta = np.asarray(theta, float)
     return special.log(word_probabilities(X, theta, topics, sums)) * X.data
 
 
 def word_probabilities(
-    X: csr_matrix, theta: NDArray[np.float64], topics: TopicRows, sums: NDArray[np.float64]
+    X: csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return sum_k E[theta_dk] E[beta_kv] for each entry of X.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,10 +21,13 @@ from annealvi._kernels import gemm, special
 from annealvi.checks import COUNT, SHARE, Interval, as_array, check_count, checked, validated
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
+from annealvi.models.lda.merging import largest_in
 
 #: The default `relevance` in rankings of words, from 0 (lift) to 1 (probability);
 #: docs/record/relevance.md explains how it was chosen.
 RELEVANCE = 0.7
+#: The default `epsilon` of coherence.
+EPSILON = 1e-12
 
 
 def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.intp]:
@@ -33,21 +36,14 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
     The numbers are first divided by (the sum of their column)^(1 - `relevance`).  Equal numbers are
     ranked by column number.
     """
-    n_topics, n_features = topics.shape
-    n = min(n, n_features)
-    columns = np.empty((n_topics, n), dtype=np.intp)
+    n = min(n, topics.shape[1])
+    rows: Iterable[NDArray] = topics
     if relevance != 1:
         common = (1 - relevance) * special.log(topics.sum(axis=0, dtype=float))
         common[~np.isfinite(common)] = 0.0  # of words that no topic contains
-    for topic, row in zip(columns, topics, strict=True):
-        if relevance != 1:  # the relevance, except for a constant of the row
-            row = special.log(row.astype(float)) - common
-        # only the n largest numbers are sorted, because the vocabulary is large and n is small
-        threshold = np.partition(row, n_features - n)[n_features - n]
-        candidates = np.flatnonzero(row >= threshold)
-        # written into a row of `columns`; a stable sort ranks equal numbers by column
-        topic[:] = candidates[np.argsort(-row[candidates], kind="stable")[:n]]
-    return columns
+        # the relevance, except for a constant of the row
+        rows = (special.log(row.astype(float)) - common for row in topics)
+    return np.array([largest_in(row, n) for row in rows])
 
 
 def top_words(
@@ -127,10 +123,10 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
     return weights
 
 
-def check_names(a: Any, b: Any, *names: str) -> None:
+def check_names(a: Any, b: Any, name_a: str, name_b: str) -> None:
     """Raise ValueError if `a` and `b` have feature names that differ.
 
-    Both are fitted models, DataFrames or arrays, called `names` in the message.
+    Both are fitted models, DataFrames or arrays, called `name_a` and `name_b` in the message.
     """
     # None for an array without names
     feature_names = [
@@ -139,23 +135,16 @@ def check_names(a: Any, b: Any, *names: str) -> None:
     ]
     both_known = all(columns is not None for columns in feature_names)
     if both_known and not np.array_equal(*feature_names):
-        raise ValueError(f"The feature names of {names[0]!r} and {names[1]!r} should match.")
+        raise ValueError(f"The feature names of {name_a!r} and {name_b!r} should match.")
 
 
-def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
-    """Check that two fits, or topics and counts, have the same words, and return them.
-
-    `names` are the names of the parameters in messages; the name "X" means counts.
-    """
-    weights = topic_weights(a, names[0])
-    weights_or_counts = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
-    check_names(a, b, *names)
-    if weights.shape[1] != weights_or_counts.shape[1]:
+def _check_widths(a: Any, b: Any, name_a: str, name_b: str) -> None:
+    """Raise ValueError if two matrices have different numbers of features."""
+    if a.shape[1] != b.shape[1]:
         raise ValueError(
-            f"{names[0]!r} and {names[1]!r} must have the same number of features. "
-            f"Got {weights.shape[1]} and {weights_or_counts.shape[1]}."
+            f"{name_a!r} and {name_b!r} must have the same number of features. "
+            f"Got {a.shape[1]} and {b.shape[1]}."
         )
-    return weights, weights_or_counts
 
 
 #: The number of bytes of topics that are copied at a time.
@@ -175,7 +164,7 @@ def topic_coherence(
     *,
     measure: str = "npmi",
     n_words: int = 10,
-    epsilon: float = 1e-12,
+    epsilon: float = EPSILON,
     relevance: float = 1.0,
 ) -> NDArray[np.float64]:
     r"""Measure how often the top words of each topic occur in the same documents.
@@ -258,17 +247,26 @@ def topic_coherence(
     >>> topic_coherence(topics, X, n_words=2, epsilon=0)
     array([ 1., -1.])
     """
-    weights, X = _same_words(topics, X, ("topics", "X"))
-    if X.data.min(initial=0) < 0:
-        raise BadParameter("X", "non-negative", X.data.min())
-    top = _top(weights, n_words, relevance)
-    together = _documents_of_pairs(top, X) / X.shape[0]
+    weights = topic_weights(topics)
+    counts = check_csr(X)
+    check_names(topics, X, "topics", "X")
+    _check_widths(weights, counts, "topics", "X")
+    if counts.data.min(initial=0) < 0:
+        raise BadParameter("X", "non-negative", counts.data.min())
+    return coherence_of(_top(weights, n_words, relevance), counts, measure, float(epsilon))
+
+
+def coherence_of(
+    top: NDArray[np.intp], X: csr_matrix, measure: str = "npmi", epsilon: float = EPSILON
+) -> NDArray[np.float64]:
+    """Return the coherence of each topic in documents X, from the columns of its top words."""
+    together = documents_of_pairs(top, X) / X.shape[0]
     # the word w_j, on which UMass conditions, comes before w_i
     j, i = np.triu_indices(top.shape[1], k=1)
     p = np.einsum("knn->kn", together)  # the diagonal: shares of documents with a word
     p_ij = together[:, i, j]
     coherence_of_pairs = _npmi if measure == "npmi" else _umass
-    return coherence_of_pairs(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
+    return coherence_of_pairs(p[:, i], p[:, j], p_ij, epsilon).mean(axis=1)
 
 
 def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
@@ -287,7 +285,7 @@ def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray
     return special.log((p_ij + epsilon) / np.where(p_j == 0, 1.0, p_j))
 
 
-def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
+def documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """For each pair of a topic's top words, count the documents that contain both words.
 
     Topics are processed one by one, because only pairs of words of the same topic are needed.  For
@@ -297,9 +295,8 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """
     n_topics, n = top.shape
     words, word_numbers = np.unique(top, return_inverse=True)
-    used = csr_matrix(X[:, words])  # a copy, so that X is not changed
+    used = X[:, words].tocsc()  # a copy, so that X is not changed
     used.eliminate_zeros()
-    used = used.tocsc()
     documents = np.split(used.indices, used.indptr[1:-1])  # the documents of each word
     # whether each document contains a word; the length is rounded up to 64 bits
     contains = np.zeros(-(-X.shape[0] // 64) * 64, dtype=bool)
@@ -420,11 +417,14 @@ def topic_stability(topics: Any, other_topics: Any, *, matching: str = "best") -
     >>> topic_stability([[1, 0, 0], [0, 2, 0]], [[1, 0, 0], [0, 0, 1]])
     0.5
     """
-    first, second = _same_words(topics, other_topics, ("topics", "other_topics"))
+    first = topic_weights(topics)
+    second = topic_weights(other_topics, "other_topics")
+    check_names(topics, other_topics, "topics", "other_topics")
+    _check_widths(first, second, "topics", "other_topics")
     cosine = _cosines(first, second)
     if matching == "one_to_one":
-        # linear_sum_assignment minimises the total, and returns rows and columns
-        return float(cosine[linear_sum_assignment(-cosine)].sum() / max(cosine.shape))
+        # linear_sum_assignment returns rows and columns
+        return float(cosine[linear_sum_assignment(cosine, maximize=True)].sum() / max(cosine.shape))
     return float(cosine.max(axis=1).mean() + cosine.max(axis=0).mean()) / 2
 
 
@@ -557,14 +557,10 @@ def component_recovery(
     """
     true = check_matrix(truth, dtype=np.float64, accept_sparse=False, name="truth")
     fitted = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
-    if fitted.shape[1] != true.shape[1]:
-        raise ValueError(
-            "'truth' and 'components' must have the same number of features. "
-            f"Got {true.shape[1]} and {fitted.shape[1]}."
-        )
+    _check_widths(true, fitted, "truth", "components")
     # products of rows of length 1
     cosine = gemm.product(normalize(true), normalize(fitted).T)
-    rows, columns = linear_sum_assignment(-cosine)
+    rows, columns = linear_sum_assignment(cosine, maximize=True)
     cosines = np.zeros(len(true))  # 0 for a true component without a match
     cosines[rows] = cosine[rows, columns]
     return int(np.sum(cosines > threshold)), cosines

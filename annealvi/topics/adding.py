@@ -13,10 +13,10 @@ from annealvi.checks import COUNT, TINY, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
 from annealvi.matrices import summed
-from annealvi.metrics.held_out import word_probabilities
+from annealvi.metrics.held_out import rows_of_entries
 from annealvi.topics.choice import unwatched
 from annealvi.topics.contrasts import expected_counts
-from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.described import DescribedDocuments, Topics, probabilities_in
 from annealvi.topics.editing import refine_topics, with_groups
 from annealvi.topics.source import Source, lda_of
 
@@ -102,7 +102,7 @@ def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) 
     prior = start_lda.topic_word_prior
     fitted_prior = start_lda.topic_word_prior_
     # the words that the old topics have learned are the prior of these topics
-    learned = np.array(np.broadcast_to(fitted_prior, start_lda.components_.shape))
+    learned = np.full(start_lda.components_.shape, fitted_prior)
     learned[:K] = lda.components_
     start_lda.set_params(topic_word_prior=learned).topic_word_prior_ = learned
     refined = refine_topics(start, X, max_iter=max_iter)
@@ -194,14 +194,8 @@ def _gains(topics: Topics, documents: DescribedDocuments, candidates: NDArray) -
     Half of the words of a document then come from the candidate; losses count as 0.
     """
     X = documents.counts
-    K = len(topics.components)
-    # p(w | d) of each entry of X; each topic sums to 1
-    p = word_probabilities(
-        X, documents.shares, topics=topics.components.T.__getitem__, sums=np.ones(K)
-    )
-    ratio = 0.5 / np.maximum(p, TINY)
-    # the document of each entry
-    rows = np.repeat(np.arange(X.shape[0], dtype=np.intp), np.diff(X.indptr))
+    ratio = 0.5 / np.maximum(probabilities_in(documents, topics.components), TINY)
+    rows = rows_of_entries(X)
     # of the entries, for each candidate
     gains = (
         X.data * np.log(0.5 + ratio * candidate[X.indices])

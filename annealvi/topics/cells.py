@@ -33,11 +33,9 @@ def assigned(topics: Topics, documents: DescribedDocuments, pandas: Any) -> dict
 def document_table(topics: Topics, documents: DescribedDocuments) -> Any:
     """Make a table with a row for each document; see `TopicSummary.document_table`."""
     pandas = import_optional("pandas", "TopicSummary.document_table")
-    index = documents.index
-    if index is None:
-        index = pandas.RangeIndex(len(documents.shares))
-    table = pandas.DataFrame(assigned(topics, documents, pandas), index=index)
-    shares = pandas.DataFrame(documents.shares, index=index, columns=list(topics.labels))
+    # without an index, the rows are numbered
+    table = pandas.DataFrame(assigned(topics, documents, pandas), documents.index)
+    shares = pandas.DataFrame(documents.shares, documents.index, topics.labels)
     return pandas.concat([table, shares], axis=1)
 
 
@@ -45,7 +43,7 @@ def word_table(topics: Topics) -> Any:
     """Make a table with a row for each word; see `TopicSummary.word_table`."""
     pandas = import_optional("pandas", "TopicSummary.word_table")
     index = pandas.Index(topics.words, name="word")
-    return pandas.DataFrame(topics.components.T, index=index, columns=list(topics.labels))
+    return pandas.DataFrame(topics.components.T, index=index, columns=topics.labels)
 
 
 def scores(topics: NDArray) -> NDArray:
@@ -64,16 +62,16 @@ def otsu(values: NDArray) -> float:
     difference = (sums[-1] - sums[:-1]) / n_above - sums[:-1] / n_below
     between = n_below * n_above * difference**2  # proportional to the variance between groups
     # a single value has no threshold, and exceeds -inf
-    return float(ordered[np.argmax(between)]) if len(n_below) else -np.inf
+    return ordered[np.argmax(between)] if len(n_below) else -np.inf
 
 
 def members(topics: Topics, k: int, n: int | None) -> Any:
     """Find the words that belong to a topic; see `TopicSummary.members`."""
     pandas = import_optional("pandas", "TopicSummary.members")
     score = scores(topics.components)[k]
-    order = np.argsort(-score, kind="stable")
-    # all words above the threshold, or n words
-    order = order[score[order] > otsu(score)] if n is None else order[:n]
+    if n is None:  # all words above the threshold
+        n = int(np.count_nonzero(score > otsu(score)))
+    order = np.argsort(-score, kind="stable")[:n]
     columns = {
         "word": topics.words[order],
         "probability": topics.components[k, order],
@@ -94,7 +92,7 @@ def to_anndata(
         adata = anndata.AnnData(
             documents.counts,
             obs=pandas.DataFrame(index=list(map(str, index))),
-            var=pandas.DataFrame(index=list(map(str, topics.words))),
+            var=pandas.DataFrame(index=topics.words),
         )
     if not hasattr(adata, "n_obs"):
         raise BadParameter("adata", "an AnnData or None", type(adata))
@@ -108,12 +106,12 @@ def to_anndata(
     # the column of each gene of `adata` in the model, or -1 if the model does not have the gene
     columns = np.array([column_of.get(name, -1) for name in unique(adata.var_names)], dtype=np.intp)
     score = scores(topics.components)
-    is_member = score > np.array([otsu(row) for row in score])[:, None]
+    is_member = np.array([row > otsu(row) for row in score])
     adata.obsm["X_topics"] = np.array(documents.shares)
     for name, values in (("topics", topics.components), ("in_topics", is_member)):
         # a row for each gene of `adata`, 0 (or False) for genes that the model does not have
         adata.varm[name] = np.where(columns >= 0, values[:, columns], 0).T.astype(values.dtype)
-    labels = list(topics.labels)
+    labels = topics.labels
     columns_of_cells = assigned(topics, documents, pandas)
     adata.obs["topic"] = columns_of_cells["topic"]
     adata.obs["topic_label"] = pandas.Categorical(columns_of_cells["label"], categories=labels)

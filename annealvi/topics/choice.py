@@ -155,7 +155,7 @@ def spread_of(values: NDArray) -> NDArray:
     """Return standard deviations over runs, or NaN if there is a single run."""
     if values.shape[1] < 2:
         return np.full(len(values), np.nan)
-    return np.asarray(values.std(axis=1, ddof=1))
+    return values.std(axis=1, ddof=1)
 
 
 #: Share of the documents that are held out in each run.
@@ -284,7 +284,7 @@ def choose_n_topics(
     rng = check_random_state(random_state)
     X = X[summed(X, axis=1) > 0]  # documents with words
     if max_documents is not None and X.shape[0] > max_documents:
-        X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
+        X = X[np.sort(rng.choice(X.shape[0], max_documents, replace=False))]
     if min(X.shape) < 2:
         raise BadParameter(
             "documents",
@@ -292,7 +292,8 @@ def choose_n_topics(
             f"{X.shape[1]} words and {X.shape[0]} documents that contain words",
         )
     n_runs = int(n_runs)
-    n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)  # rounded up
+    n_documents = X.shape[0]
+    n_held_out = min(-(-n_documents // round(1 / HELD_OUT)), MOST_HELD_OUT)  # rounded up
     progress = Progress(
         f"comparing {len(sizes)} numbers of topics",
         n_runs * sum(sizes),
@@ -301,7 +302,7 @@ def choose_n_topics(
     )
     if verbose:
         print(
-            f"{len(sizes) * n_runs} fits of {X.shape[0] - n_held_out:,} documents take "
+            f"{len(sizes) * n_runs} fits of {n_documents - n_held_out:,} documents take "
             f"{memory_of(template, X, sizes):,.0f} MB of memory for each simultaneous fit.",
             file=sys.stderr,
         )
@@ -311,7 +312,7 @@ def choose_n_topics(
     def tasks() -> Iterator[Any]:
         """Yield the fits of all runs, each with the training and the held-out documents."""
         for run in range(n_runs):
-            order = rng.permutation(X.shape[0])
+            order = rng.permutation(n_documents)
             seed = int(rng.randint(2**31 - 1))
             train = X[np.sort(order[n_held_out:])]
             test = X[np.sort(order[:n_held_out])]
@@ -345,7 +346,7 @@ def choose_n_topics(
         criterion=criterion,
         recommended=sizes[row],
         rule=rule,
-        n_documents=X.shape[0],
+        n_documents=n_documents,
         topics=np.array(topics[row], dtype=np.float32),
     )
 
@@ -357,7 +358,7 @@ def memory_of(lda: TemperedLDA, X: csr_matrix, sizes: list[int]) -> float:
     """
     bytes_of_topics = 0.0
     for k in sizes:
-        parameters = clone(lda).set_params(n_components=k).get_params()
+        parameters = lda.get_params() | {"n_components": k}
         plan = resolve(parameters, round((1 - HELD_OUT) * X.shape[0]), words_per_entry(X, k))
         n_copies = 4 + 2 * plan.n_init * plan.merged  # runs that are merged are stored
         bytes_of_topics = max(bytes_of_topics, 4.0 * k * X.shape[1] * n_copies)
@@ -385,7 +386,7 @@ def _fitted(
         fit.fit(train, resume=path if path.exists() else None)
     n_words = min(N_WORDS, train.shape[1])
     topics = fit.components_
-    coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
+    coherence = topic_coherence(topics, train, n_words=n_words).mean()
     diversity = topic_diversity(topics, n_words=n_words)
     held_out = float(document_completion(fit, test, random_state=seed))
     measures = {
@@ -405,7 +406,7 @@ def choose_for(X: csr_matrix, lda: TemperedLDA, least: int = 1, *, verbose: bool
     maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     sizes = [k for k in AUTO if least <= k <= maximum]
     if not sizes:
-        sizes = [max(least, min(AUTO[0], X.shape[1]))]
+        sizes = [least]
     return choose_n_topics(
         X,
         sizes,
@@ -429,8 +430,8 @@ def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
 
     The `topics` of the model are compared with those of the runs of the choice.
     """
-    runs = () if choice.topics is None else choice.topics
-    similarity = np.array([match(topics, run) for run in runs])
+    # a new choice has the topics of its runs
+    similarity = np.array([match(topics, run) for run in choice.topics])  # type: ignore[union-attr]
     return {"choice_": replace(choice, topics=None), "topic_similarity_": similarity}
 
 
@@ -468,7 +469,7 @@ def _without_topics(train: csr_matrix, test: csr_matrix, seed: int) -> float:
             "documents of at least two words, because some documents are held out",
             "held-out documents of at most one word",
         )
-    return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=float))
+    return (hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=float)
 
 
 # ---------------------------------------------------------------- recommendations
@@ -476,20 +477,21 @@ def _without_topics(train: csr_matrix, test: csr_matrix, seed: int) -> float:
 
 def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Return the row of the number of topics with the highest quality, and an explanation."""
-    quality = measures["quality"].mean(axis=1)
+    values = measures["quality"]  # of each run
+    quality = values.mean(axis=1)
     row = int(np.argmax(quality))
-    spread = np.nan_to_num(spread_of(measures["quality"])[row])  # 0 if there is a single run
+    spread = np.nan_to_num(spread_of(values)[row])  # 0 if there is a single run
     if quality[row] <= spread:
         return 0, (
             "The texts show no clear topics: the highest quality (coherence of top words times "
             f"diversity), with {n_topics[row]} topics, is hardly above 0, "
-            f"{_mean_and_spread(measures['quality'][row])}. {n_topics[0]} is the smallest of the "
+            f"{_mean_and_spread(values[row])}. {n_topics[0]} is the smallest of the "
             "compared numbers."
         )
     others = [str(k) for k in n_topics[quality >= quality[row] - spread] if k != n_topics[row]]
     rule = (
         f"{n_topics[row]} topics have the highest quality (coherence of their top words times "
-        f"diversity): {_mean_and_spread(measures['quality'][row])}."
+        f"diversity): {_mean_and_spread(values[row])}."
     )
     if others:
         rule += f" The quality of {', '.join(others)} topics is within one standard deviation."
@@ -499,9 +501,9 @@ def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, s
 def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Return the row of the smallest number of topics with nearly the largest gain, and why."""
     gain = measures["gain"].mean(axis=1)
-    best = int(np.argmax(gain))
+    best = np.argmax(gain)
     # the first, and so the smallest number; abs, because the largest gain may be negative
-    row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
+    row = int(np.argmax(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best])))
     return row, (
         f"{n_topics[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the "
         f"largest gain in held-out log-likelihood per word over prediction without topics: "

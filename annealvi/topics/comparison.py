@@ -93,25 +93,28 @@ def compare_topics(model: Any, other: Any) -> Any:
     merges = _splits(others, topics, first.sizes, cosines.T)  # a merge is a split seen from `other`
     findings = [("split", [k], several, cosine) for k, several, cosine in splits]
     findings += [("merged", several, [k], cosine) for k, several, cosine in merges]
-    # the topics of both models that are in no finding yet
-    unassigned = set(range(len(topics))).difference(*(numbers for _, numbers, _, _ in findings))
-    other_unassigned = set(range(len(others))).difference(
-        *(numbers for _, _, numbers, _ in findings)
-    )
+    # the topics of both models that are in a finding already
+    assigned = {k for _, numbers, _, _ in findings for k in numbers}
+    other_assigned = {m for _, _, numbers, _ in findings for m in numbers}
     rows, matches, matched_cosines = pairs(topics, others)
     for k, m, cosine in zip(rows.tolist(), matches.tolist(), matched_cosines, strict=True):
-        if cosine >= LEAST_SIMILARITY and k in unassigned and m in other_unassigned:
+        if cosine >= LEAST_SIMILARITY and k not in assigned and m not in other_assigned:
             findings.append(("matched", [k], [m], cosine))
-            unassigned.remove(k)
-            other_unassigned.remove(m)
-    findings += [("vanished", [k], [], cosines[k].max()) for k in sorted(unassigned)]
-    findings += [("new", [], [m], cosines[:, m].max()) for m in sorted(other_unassigned)]
+            assigned.add(k)
+            other_assigned.add(m)
+    findings += [
+        ("vanished", [k], [], cosines[k].max()) for k in range(len(topics)) if k not in assigned
+    ]
+    findings += [
+        ("new", [], [m], cosines[:, m].max()) for m in range(len(others)) if m not in other_assigned
+    ]
     table = pandas.DataFrame(findings, columns=["kind", "topics", "others", "cosine"])
     table["kind"] = pandas.Categorical(table["kind"], KINDS)  # sorted in this order
-    table["label"] = ["; ".join(first.labels[k] for k in numbers) for numbers in table["topics"]]
-    table["other_label"] = [
-        "; ".join(second.labels[m] for m in numbers) for numbers in table["others"]
-    ]
+    for name, column, labels in (
+        ("label", "topics", first.labels),
+        ("other_label", "others", second.labels),
+    ):
+        table[name] = ["; ".join(labels[k] for k in numbers) for numbers in table[column]]
     table = table.sort_values(["kind", "cosine"], ascending=[True, False], ignore_index=True)
     table.attrs["stability"] = float(matched_cosines.sum() / max(cosines.shape))
     table.attrs["n_words"] = len(columns)
@@ -135,7 +138,7 @@ def _splits(
         # of the nearest topic, of the two nearest, and so on
         mixtures = np.cumsum(others[near] * sizes[near, None], axis=0)
         mixture_cosines = cosine_similarity(mixtures, [topic]).ravel()
-        last = int(mixture_cosines.argmax())  # the number of the last topic in the best mixture
+        last = mixture_cosines.argmax()  # the number of the last topic in the best mixture
         if last and mixture_cosines[last] >= LEAST_SIMILARITY:
-            splits.append((k, sorted(near[: last + 1].tolist()), float(mixture_cosines[last])))
+            splits.append((k, sorted(near[: last + 1].tolist()), mixture_cosines[last]))
     return splits

@@ -88,8 +88,7 @@ def probabilities_in(documents: DescribedDocuments, components: NDArray) -> NDAr
 
 def assigned_shares(documents: DescribedDocuments) -> NDArray:
     """Return the share of each document's topic in the document."""
-    topics = documents.document_topics[:, None]
-    return np.take_along_axis(documents.shares, topics, axis=1)[:, 0]
+    return documents.shares[np.arange(len(documents.shares)), documents.document_topics]
 
 
 def sizes_in(documents: DescribedDocuments) -> NDArray:

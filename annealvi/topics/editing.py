@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import validate_params
 
-from annealvi.checks import COUNT, as_array, checked
+from annealvi.checks import COUNT, as_array, checked, is_int_in
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
-from annealvi.lda.settings import is_learned
+from annealvi.lda.settings import PRIORS, is_learned
 from annealvi.matrices import summed
 from annealvi.models.lda.merging import groups_of
 from annealvi.topics.source import counts_of, lda_of, number_of_topics, with_topics
@@ -185,15 +185,14 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
     """
     lda = lda_of(model)
     components = np.asarray(lda.components_, float)
-    is_number = isinstance(n_topics, Integral) and not isinstance(n_topics, bool)
-    if not is_number or not 1 <= n_topics <= len(components):
+    if not is_int_in(n_topics, 1, len(components)):
         raise BadParameter(
             "n_topics",
             f"an int in the range [1, {len(components)}], the number of topics of the model",
             n_topics,
         )
-    # by default each topic's words in the fit, plus its prior
-    sizes = components.sum(axis=1)
+    totals = components.sum(axis=1)
+    sizes = totals  # by default each topic's words in the fit, plus its prior
     if documents is not None:
         counts = counts_of(model, documents, "reduce_topics")
         tokens = summed(counts, axis=1, dtype=np.float64)
@@ -204,8 +203,8 @@ def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
                 "documents that contain words",
                 f"{counts.shape[0]} documents without words",
             )
-    counts = components * (sizes / components.sum(axis=1))[:, None]
-    return with_groups(model, lda, groups_of(counts, int(n_topics)))
+    counts = components * (sizes / totals)[:, None]
+    return with_groups(model, lda, groups_of(counts, n_topics))
 
 
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
@@ -246,15 +245,14 @@ def refine_topics(model: Model, documents: Any, *, max_iter: int = REFINING_PASS
         "init": np.array(lda.components_, lda.dtype_),  # in the dtype of the old fit
         "temperature": 1.0,
         "learning_method": "batch",
-        "max_iter": int(max_iter),
+        "max_iter": max_iter,
         "n_init": 1,
         "validation_fraction": None,
     }
     # a prior that is learned is learned again from its default; others keep their values
-    if not is_learned(lda.doc_topic_prior):
-        parameters["doc_topic_prior"] = lda.doc_topic_prior_
-    if not is_learned(lda.topic_word_prior):
-        parameters["topic_word_prior"] = lda.topic_word_prior_
+    for name in PRIORS:
+        if not is_learned(getattr(lda, name)):
+            parameters[name] = getattr(lda, f"{name}_")
     counts = counts_of(model, documents, "refine_topics")
     refined = _clone(lda).set_params(n_components=n_topics)
     # the parameters of the fit are set back afterwards
@@ -272,25 +270,24 @@ def _clone(lda: TemperedLDA) -> TemperedLDA:
     return clone(lda).set_params(callback=lda.callback)
 
 
-def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
+def with_groups(model: Any, lda: TemperedLDA, groups: list[list[int]]) -> Any:
     """Return a new model with one topic for each group, merged from the topics of the group."""
-    components = np.asarray(lda.components_)
+    components = lda.components_
     # the prior of words may be a number, a row for all topics, or a row for each topic
     eta = np.asarray(lda.topic_word_prior_, float)
     eta_rows = np.broadcast_to(eta, components.shape)
     # the prior of each word in a merged topic is the largest among its topics
-    priors = np.array([eta_rows[list(group)].max(axis=0) for group in groups])
+    priors = np.array([eta_rows[group].max(axis=0) for group in groups])
     topics = np.empty((len(groups), components.shape[1]), components.dtype)
     for topic, prior, group in zip(topics, priors, groups, strict=True):
-        members = list(group)
-        counts = np.maximum(components[members] - eta_rows[members], 0.0).sum(axis=0)
+        counts = np.maximum(components[group] - eta_rows[group], 0.0).sum(axis=0)
         # written into a row of `topics`; a single topic is copied, without rounding
-        topic[:] = components[members[0]] if len(members) == 1 else prior + counts
+        topic[:] = components[group[0]] if len(group) == 1 else prior + counts
     if eta.ndim == 2:
         eta = priors
     # sums over the topics of a group, scaled so that their total does not change
-    alphas = np.broadcast_to(np.asarray(lda.doc_topic_prior_, float), len(components))
-    sums = np.array([alphas[list(group)].sum() for group in groups])
+    alphas = np.broadcast_to(lda.doc_topic_prior_, len(components))
+    sums = np.array([alphas[group].sum() for group in groups])
     alpha = sums * (alphas.sum() / sums.sum())
     edited = _clone(lda).set_params(n_components=len(groups))
     if not isinstance(lda.init, str):

@@ -71,8 +71,9 @@ def next_block(
         del candidates[word]
     # texts are words already, so the analyzer of this copy only makes lists of them
     X = csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
-    # mean number of counted words in a text; here the sum over all texts
-    n_counted = None if vocabulary.n_counted is None else vocabulary.n_counted * n_before + X.sum()
+    n_counted = vocabulary.n_counted  # mean number of counted words in a text
+    if n_counted is not None:
+        n_counted = float(n_counted * n_before + X.sum()) / n_documents
     # how many items of each kind of markup were removed
     removed_markup = markup_in(texts if getattr(vectorizer, "clean", False) else ())
     cleaned = Counter(vocabulary.cleaned) + removed_markup
@@ -80,7 +81,7 @@ def next_block(
         vocabulary,
         n_documents=n_documents,
         limits=limits,
-        n_counted=None if n_counted is None else float(n_counted) / n_documents,
+        n_counted=n_counted,
         n_repeated=None,  # unknown, because earlier texts are not stored
         cleaned=dict(cleaned) or None,
     )

@@ -39,5 +39,5 @@ def levels(topics: Topics, n_topics: Any) -> Any:
     # topics of the same group next to each other, the largest first
     order = [name for name in table if name.startswith("topic_")]
     table["share"] = topics.sizes
-    table["label"] = list(topics.labels)
+    table["label"] = topics.labels
     return table.sort_values([*order, "share"], ascending=[True] * len(order) + [False])

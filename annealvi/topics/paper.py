@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from datetime import date
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -24,15 +23,17 @@ from annealvi.topics.trust import probability_of
 #: A column with texts longer than the first number has lines of the given width in LaTeX.
 _LONG = 40
 _WIDE = r"p{0.4\linewidth}"
-_SPECIAL = {
-    **{character: rf"\{character}" for character in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
+_SPECIAL = str.maketrans(
+    {
+        **{character: rf"\{character}" for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+    }
+)
 _REFERENCES = {
     "Abrol et al. 2014": "F. Abrol, S. Mandt, R. Ranganath, D. Blei. Deterministic annealing for "
     "stochastic variational inference. arXiv:1412.1810, 2014.",
@@ -94,14 +95,14 @@ def write_table(frame: Any, path: str | PathLike) -> None:
         name = fsdecode(path)
     except TypeError:
         raise BadParameter("path", "a str or a path", path) from None
-    if Path(name).suffix not in (".csv", ".tex"):
+    suffix = Path(name).suffix
+    if suffix not in (".csv", ".tex"):
         raise BadParameter("path", "a file that ends in .csv or .tex", name)
     # columns for the index, unless it contains only row numbers
     levels = ["" if level is None else level for level in frame.index.names]
     if any(levels) or not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names=levels, allow_duplicates=True)
-    is_csv = Path(name).suffix == ".csv"
-    text = frame.to_csv(index=False, lineterminator="\n") if is_csv else _latex(frame)
+    text = frame.to_csv(index=False, lineterminator="\n") if suffix == ".csv" else _latex(frame)
     # the file is replaced only when the new one is complete; a link stays a link
     with replacing(Path(os.path.realpath(name))) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
@@ -111,8 +112,7 @@ def _latex(frame: Any) -> str:
     """Make a tabular, in which numbers are aligned on the right and texts on the left."""
     alignment = ""
     columns = []
-    for number in range(frame.shape[1]):
-        column = frame.iloc[:, number]
+    for _, column in frame.items():
         decimals = 2
         numeric = column.dtype.kind in "iufb"
         if numeric and np.abs(column.dropna().to_numpy(float)).max(initial=0) < 1:
@@ -148,8 +148,7 @@ def _cell(value: Any, decimals: int) -> str:
 
 def _escaped(value: Any) -> str:
     """Escape the special characters of LaTeX in a text."""
-    text = " ".join(str(value).split())
-    return re.sub(r"[&%$#_{}\\~^<>|]", lambda match: _SPECIAL[match[0]], text)
+    return " ".join(str(value).split()).translate(_SPECIAL)
 
 
 # ----------------------------------------------------------------------- the paragraph
@@ -174,8 +173,8 @@ def methods(
         if is_lda:
             sentences.append(f"Each document was assigned to one topic by {MIXTURE}.")
         sentences += _mixed(facts["mixture"])
-    n_words = float(documents.lengths.sum())
-    n_known = int((documents.lengths > 0).sum())
+    n_words = documents.lengths.sum()
+    n_known = np.count_nonzero(documents.lengths)
     sentences.append(
         f"The topics are described on {len(documents.lengths):,} documents. Of these, {n_known:,} "
         f"contain words of the vocabulary, with {n_words:,.0f} words in total and "
@@ -241,17 +240,17 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
         _prior("the words of a topic", topic_word_prior, settings.get("topic_word_prior")),
     ]
     if not settings:
-        sentences.append(
-            "The topics do not come from a single fit. Describe here how they were made."
-        )
-        return sentences
+        return [
+            *sentences,
+            "The topics do not come from a single fit. Describe here how they were made.",
+        ]
     method = "variational inference"
     if settings["learning_method"] == "online":
         method = "stochastic variational inference (Hoffman et al. 2013)"
     sentences.append(f"The fit was made by {method}{_temperature(facts)}.")
     if settings["learning_method"] == "online":
-        sentences.append(f"Each step used {int(settings['batch_size']):,} documents.")
-    n_runs = int(settings["n_init"])
+        sentences.append(f"Each step used {settings['batch_size']:,} documents.")
+    n_runs = settings["n_init"]
     if n_runs > 1 and settings["merged"]:
         sentences.append(f"The topics of {n_runs} runs were merged into one fit.")
     elif n_runs > 1:
@@ -292,10 +291,9 @@ def _stop_list(stop_words: Any) -> str:
 
 def _prior(whose: str, prior: Any, setting: Any) -> str:
     """Describe a prior, which was learned if its setting is a text."""
-    values = np.asarray(prior, dtype=float)  # one or several numbers
-    size = f"{values.min():.3g}"
-    if np.any(values != values.flat[0]):
-        size += f" to {values.max():.3g}"
+    size = f"{np.min(prior):.3g}"
+    if np.ptp(prior) > 0:  # several numbers
+        size += f" to {np.max(prior):.3g}"
     if isinstance(setting, str):
         size += ", learned from the data (Minka 2000)"
     return f"The Dirichlet prior of {whose} is {size}."
@@ -306,8 +304,8 @@ def _temperature(facts: dict[str, Any]) -> str:
     path = facts["path"]  # the temperature of each step
     temperature = facts["settings"]["temperature"]
     kind = temperature if isinstance(temperature, str) else type(temperature).__name__
-    highest = float(path.max())
-    last = float(path[-1])
+    highest = path.max()
+    last = path[-1]
     if kind.lower() in ("variational", "localvariational", "local"):
         return " with a temperature learned from the data (Mandt et al. 2016)"
     if highest == last:
@@ -343,15 +341,16 @@ def _measured(
         probability = probability_of(evidence)
         sentences.append(
             "The probability that a new fit finds a topic, estimated from the runs of the fit, is "
-            f"at least 0.5 for {int((probability >= 0.5).sum())} of the {len(probability)} topics."
+            f"at least 0.5 for {np.count_nonzero(probability >= 0.5)} of the {len(probability)} "
+            "topics."
         )
     if refits is not None:
         n_refits, n_topics = refits.similarity.shape
         sentences.append(
             f"The model was fitted {n_refits} more times, with other random seeds and to documents "
             f"drawn with replacement. At least half of these fits found "
-            f"{int((refits.found_again >= 0.5).sum())} of the {n_topics} topics again (topics were "
-            "matched one to one, with a cosine of at least 0.7). Standard errors include the "
+            f"{np.count_nonzero(refits.found_again >= 0.5)} of the {n_topics} topics again (topics "
+            "were matched one to one, with a cosine of at least 0.7). Standard errors include the "
             "variation of estimates between the fits."
         )
     return sentences

@@ -169,11 +169,11 @@ def refit(
         numbers = cluster_numbers(clusters, X.shape[0], positions)
         if numbers.max() < 1:
             raise BadParameter("clusters", "at least two clusters of documents", 1)
-    n_units = int(numbers.max()) + 1
+    n_units = numbers.max() + 1
     # all random numbers are drawn before the first fit, so that the order of fits has no influence:
     # for each refit the rows of a bootstrap sample, and a seed
     samples = []
-    for _ in range(int(n)):
+    for _ in range(n):
         n_times = np.bincount(rng.randint(n_units, size=n_units), minlength=n_units)
         rows = np.repeat(positions, n_times[numbers])
         samples.append((rows, int(rng.randint(2**31 - 1))))
@@ -185,9 +185,10 @@ def refit(
     progress = Progress("refits", len(samples), shown=bool(verbose))
     with catch_warnings(), progress:  # the original fit has already warned if it was short
         simplefilter("ignore", ConvergenceWarning)
-        for refit in run(delayed(_one)(topics, X, rows, seed) for rows, seed in samples):
-            similarity.append(refit[0])
-            shares.append(refit[1])
+        refits = run(delayed(_one)(topics, X, rows, seed) for rows, seed in samples)
+        for cosines, matched_shares in refits:
+            similarity.append(cosines)
+            shares.append(matched_shares)
             progress.n_done += 1
     return Refits(np.array(similarity), np.array(shares), topic_checksum(topics))
 

@@ -63,12 +63,11 @@ def cluster_numbers(clusters: Any, n: int, used: NDArray) -> NDArray[np.intp]:
     pandas = import_optional("pandas", "clusters")
     listed = of_each(clusters, n, "clusters")
     try:
-        numbers = np.asarray(pandas.factorize(pandas.Series(listed, dtype=object))[0])[used]
+        numbers = pandas.factorize(pandas.Series(listed, dtype=object))[0][used]
     except TypeError:
         raise BadParameter("clusters", "names or numbers of clusters", clusters) from None
-    missing = used[numbers < 0]
-    if len(missing):
-        raise BadParameter(f"clusters[{missing[0]}]", "the name or number of a cluster", None)
+    for document in used[numbers < 0]:
+        raise BadParameter(f"clusters[{document}]", "the name or number of a cluster", None)
     return numbers
 
 
@@ -241,16 +240,16 @@ def _shares(
 
     def summed(values: NDArray) -> NDArray:
         """Sum an array with a row for each document over the documents of each group."""
-        return np.asarray(sums(pandas.DataFrame(values)).to_numpy(float))
+        return sums(pandas.DataFrame(values)).to_numpy(float)
 
     def framed(values: NDArray) -> Any:
         """Make the table, from values of shape (n_groups, K)."""
-        frame = pandas.DataFrame(values, counts.index, list(labels))
+        frame = pandas.DataFrame(values, counts.index, labels)
         # a label may also be "n_documents"
         frame.insert(0, "n_documents", counts["n_documents"], allow_duplicates=True)
         return frame
 
-    counts = sums(pandas.DataFrame({"n_documents": (documents.lengths > 0).astype(np.int64)}))
+    counts = sums(pandas.DataFrame({"n_documents": documents.lengths > 0}))
     words = summed(n)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = summed(n * shares) / words  # NaN where there are no words
@@ -263,21 +262,27 @@ def _shares(
         m = counts["n_documents"].to_numpy(float)[:, None]
         # the variance of a share under the Dirichlet posterior of a document
         noise = shares * (1 - shares) / (documents.concentration[:, None] + 1)
-        variance = (m / (m - 1) * spread + 2 * summed(n**2 * noise)) / words**2
-        variance[(m < 2)[:, 0]] = np.nan  # a single document has no spread
+        # a single document has no spread
+        factor = np.where(m > 1, m / (m - 1), np.nan)
+        variance = (factor * spread + 2 * summed(n**2 * noise)) / words**2
         if refits is not None:
             means_of_refits = np.array([summed(n * shares) / words for shares in refits.shares])
-            # each share in a group is treated alone, as a single number (P = 1) of `covariance_of`:
-            # covariances between groups are not needed
             is_match = np.broadcast_to(refits.compared[:, None], means_of_refits.shape)
-            n_refits = len(means_of_refits)
-            between = covariance_of(
-                means_of_refits.reshape(n_refits, -1, 1), is_match.reshape(n_refits, -1)
-            ).reshape(variance.shape)
+            between = variance_of(means_of_refits, is_match)
             if value == "refits":
                 return framed(np.sqrt(between))
             variance += between
     return framed(np.sqrt(variance))
+
+
+def variance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
+    """Compute the variance of each number alone, as in `covariance_of`, from n estimates of all.
+
+    Both arrays have the shape (n, ...).
+    """
+    n = len(estimates)
+    variances = covariance_of(estimates.reshape(n, -1, 1), is_valid.reshape(n, -1))
+    return variances.reshape(estimates.shape[1:])
 
 
 def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
@@ -286,7 +291,7 @@ def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
     An estimate is ignored where `is_valid`, of shape (n, K), is False.  If m estimates of a topic
     are left, their covariance is multiplied by 1 + 1 / m (Rubin's rules), or is NaN if m < 2.
     """
-    m = is_valid.sum(axis=0).astype(float)  # of each topic
+    m = is_valid.sum(axis=0)  # of each topic
     used = is_valid[:, :, None]
     with np.errstate(divide="ignore", invalid="ignore"):  # if m < 2
         means = np.where(used, estimates, 0.0).sum(axis=0) / m[:, None]

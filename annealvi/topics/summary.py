@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._optional import import_optional
-from annealvi.checks import COUNT, SHARE, Interval, check_flag, checked, validated
+from annealvi.checks import COUNT, SHARE, Interval, check_flag, checked, is_int_in, validated
 from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
@@ -69,8 +69,10 @@ def places(distances: NDArray) -> NDArray:
     """
     from sklearn.manifold import smacof
 
+    if not distances.any():  # a single topic, or equal topics
+        return np.zeros((len(distances), 2))
     start = _classical(distances)
-    if len(distances) < 3 or not distances.any():  # it is exact for so few or for equal topics
+    if len(distances) < 3:  # it is exact for so few
         return start
     positions, _ = smacof(
         distances, init=start, n_init=1, max_iter=_ITERATIONS, eps=1e-6, normalized_stress=False
@@ -84,11 +86,9 @@ def _classical(distances: NDArray) -> NDArray:
     squares = distances**2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
     values, vectors = np.linalg.eigh(-0.5 * centred)
-    positions = np.zeros((len(distances), 2))
-    n_axes = min(2, len(distances))  # a single topic has one
-    # eigh returns the largest eigenvalue last; a rounding error may be negative
-    lengths = np.sqrt(np.maximum(values[::-1][:n_axes], 0.0))
-    positions[:, :n_axes] = vectors[:, ::-1][:, :n_axes] * lengths
+    # the last two, as eigh returns the largest eigenvalue last; a rounding error may be negative
+    lengths = np.sqrt(np.maximum(values[:-3:-1], 0.0))
+    positions = vectors[:, :-3:-1] * lengths
     # the signs of eigenvectors are arbitrary
     peaks = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[None], axis=0)
     return np.where(peaks < 0, -positions, positions)
@@ -285,9 +285,9 @@ class TopicSummary(DescribedDocuments):
             "share": self.topic_shares,
             # of documents with words
             "documents": np.bincount(
-                self.document_topics[self.lengths > 0], minlength=len(self.topics)
+                self.document_topics[self.lengths > 0], minlength=len(numbers)
             ),
-            "label": list(self.labels),
+            "label": self.labels,
             "words": [", ".join(self.words(k)) for k in numbers],
             "coherence": self.coherence,
             "exclusivity": self.exclusivity,
@@ -481,7 +481,7 @@ class TopicSummary(DescribedDocuments):
         :func:`annealvi.topics.estimate_effects`.
         """
         random_state = self.random_state if random_state is None else random_state
-        return together.together(self, self.labels, int(n_draws), random_state)
+        return together.together(self, self.labels, n_draws, random_state)
 
     @checked
     def map(self, documents: bool = False) -> Any:
@@ -503,14 +503,13 @@ class TopicSummary(DescribedDocuments):
         pandas = import_optional("pandas", "TopicSummary.map")
         check_flag(documents, "documents")
         positions = places(trust.hellinger(self.topics))
+        columns = {"share": self.topic_shares, "label": self.labels}
         if documents:
-            x, y = (self.shares @ positions).T  # means of the places of topics
-            columns = {"x": x, "y": y, "topic": self.document_topics}
-            columns["share"] = assigned_shares(self)
-            return pandas.DataFrame(columns).rename_axis("document")
+            positions = self.shares @ positions  # means of the places of topics
+            columns = {"topic": self.document_topics, "share": assigned_shares(self)}
         x, y = positions.T
-        columns = {"x": x, "y": y, "share": self.topic_shares, "label": list(self.labels)}
-        return pandas.DataFrame(columns).rename_axis("topic")
+        table = pandas.DataFrame({"x": x, "y": y, **columns})
+        return table.rename_axis("document" if documents else "topic")
 
     @validated(n_words=COUNT, n_documents=[Interval(Integral, 0, None, closed="left")])
     def prompt(self, *, n_words: int = 15, n_documents: int = 3) -> str:
@@ -531,7 +530,7 @@ class TopicSummary(DescribedDocuments):
         -------
         str
         """
-        return naming.prompt(self, int(n_words), int(n_documents))
+        return naming.prompt(self, n_words, n_documents)
 
     # --------------------------------------------------------------------- documents
 
@@ -557,8 +556,7 @@ class TopicSummary(DescribedDocuments):
             If there is no such document.
         """
         last = len(self.shares) - 1
-        is_number = isinstance(number, Integral) and not isinstance(number, bool)
-        if not is_number or not 0 <= number <= last:
+        if not is_int_in(number, 0, last):
             raise BadParameter("number", f"an int from 0 to {last}", number)
         return reading.document(self, int(number))
 
@@ -648,11 +646,11 @@ class TopicSummary(DescribedDocuments):
             are ``tokens`` (the number of words) and, if known, ``title`` and ``text``.
         """
         if min_tokens is None:
-            min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
+            min_tokens = min(_ODD_WORDS, np.median(self.lengths[self.lengths > 0]))
         known = np.flatnonzero((self.lengths >= min_tokens) & (self.lengths > 0))
         # unusual documents have a high temperature, or a low log-likelihood
         sign = -1.0 if self._outlier_measure == "temperature" else 1.0
-        order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
+        order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][:n]
         return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
     def _rows(self, order: NDArray, **columns: NDArray) -> Any:
@@ -1019,8 +1017,9 @@ class TopicSummary(DescribedDocuments):
         >>> sorted(words)[:3]
         ['count', 'group', 'high']
         """
-        k = self.labels.number(topic)
-        return contrasts.words_by_group(self._topics, self, k, groups, n, prior)
+        return contrasts.words_by_group(
+            self._topics, self, self.labels.number(topic), groups, n, prior
+        )
 
     @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
     def words_over_time(
@@ -1075,8 +1074,9 @@ class TopicSummary(DescribedDocuments):
         the word occurs in the equivalent of at least five documents on the side where its share is
         larger.  Topics are treated as known.
         """
-        k = self.labels.number(topic)
-        return contrasts.words_over_time(self._topics, self, k, times, freq, n, float(prior))
+        return contrasts.words_over_time(
+            self._topics, self, self.labels.number(topic), times, freq, n, float(prior)
+        )
 
     # --------------------------------------------------------------- trust and a paper
 
@@ -1344,7 +1344,7 @@ def describe(
     if isinstance(refits, Refits):
         if refits.checksum != checksum or refits.shares.shape[1] != n_documents:
             raise BadParameter("refits", "refits of this model and these documents", refits)
-    elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
+    elif not is_int_in(refits, 0):
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
     elif clusters is not None and not refits:
         raise BadParameter("clusters", "None without refits", type(clusters))

@@ -42,16 +42,13 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
         for value, text in zip(values, texts, strict=True)
     ]
     # equal times are converted once, because the conversion of texts in different forms is slow
-    numbers, distinct = pandas.factorize(pandas.Series(plain, dtype=object))
+    numbers, distinct = pandas.factorize(np.array(plain, dtype=object), use_na_sentinel=False)
     with catch_warnings():  # pandas warns about formats that it has to guess
         simplefilter("ignore")
-        column = pandas.Series(distinct, dtype=object)
-        moments = pandas.to_datetime(column, format="mixed", errors="coerce", utc=True)
-    moments = pandas.DatetimeIndex(moments)
-    wrong = np.flatnonzero(~missing & ((numbers < 0) | np.append(moments.isna(), True)[numbers]))
-    for place in wrong.tolist():
+        moments = pandas.to_datetime(distinct, format="mixed", errors="coerce", utc=True)[numbers]
+    for place in np.flatnonzero(~missing & moments.isna()).tolist():
         raise BadParameter(f"{name}[{place}]", WANTED, times[place])
-    return moments.append(pandas.DatetimeIndex([None], tz="UTC"))[numbers].tz_localize(None)
+    return moments.tz_localize(None)
 
 
 def _plain(value: Any) -> Any:

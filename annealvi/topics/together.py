@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter
 from annealvi.topics.described import DescribedDocuments
-from annealvi.topics.shares import covariance_of
+from annealvi.topics.shares import variance_of
 
 #: Correlations nearer to -1 or 1 are treated as this number, whose Fisher transformation is finite.
 _LARGEST = 1 - 1e-9
@@ -43,14 +43,14 @@ def together(
     sizes = (rng.standard_gamma(gamma) for _ in range(n_draws))
     draws = np.array([transformed(size / size.sum(axis=1, keepdims=True)) for size in sizes])
     variance = np.full(len(first), 1 / (n_documents - 3))  # within a draw
-    variance += covariance_of(draws[:, :, None], np.ones(draws.shape, bool))[:, 0, 0]
+    variance += variance_of(draws, np.ones(draws.shape, bool))
     if documents.refits is not None:
         of_refits = np.array([transformed(shares[known]) for shares in documents.refits.shares])
         # whether a refit found both topics
         both = documents.refits.found[:, first] & documents.refits.found[:, second]
-        variance += covariance_of(of_refits[:, :, None], both)[:, 0, 0]
+        variance += variance_of(of_refits, both)
     margin = stats.norm.isf(0.025) * np.sqrt(variance)  # half the width of a 95% interval
-    names = np.array(list(labels), dtype=object)
+    names = np.array(labels, dtype=object)
     middle = draws.mean(axis=0)
     table = pandas.DataFrame(
         {

@@ -15,7 +15,7 @@ from annealvi._kernels import gemm, special
 from annealvi._optional import import_optional
 from annealvi.checks import TINY
 from annealvi.matrices import summed
-from annealvi.metrics.topics import RELEVANCE, top_columns, topic_coherence
+from annealvi.metrics.topics import RELEVANCE, coherence_of, documents_of_pairs, top_columns
 from annealvi.topics.described import Topics
 from annealvi.topics.languages import language_of
 from annealvi.topics.words import N_WORDS, exclusivity_of
@@ -85,27 +85,20 @@ class Together(NamedTuple):
         if np.count_nonzero(frequency) >= n_words:
             rng = np.random.default_rng(0)
             shares = frequency / frequency.sum()
-            drawn = np.array(
-                [rng.choice(len(shares), n_words, replace=False, p=shares) for _ in range(N_DRAWN)]
-            )
-            words, places = np.unique(drawn, return_inverse=True)
-            sets = np.zeros((N_DRAWN, len(words)))
-            np.put_along_axis(sets, places.reshape(drawn.shape), 1.0, axis=1)
-            coherence_of_sets = topic_coherence(sets, counts[:, words], n_words=n_words)
-            chance = float(np.median(coherence_of_sets))
+            drawn = [
+                rng.choice(len(shares), n_words, replace=False, p=shares) for _ in range(N_DRAWN)
+            ]
+            chance = float(np.median(coherence_of(np.sort(drawn), counts)))
         top = top_columns(topics, n_words, RELEVANCE)
-        words, places = np.unique(top, return_inverse=True)
-        occurs = (counts[:, words] > 0).astype(np.float64).tocsc()
         first, second = np.triu_indices(n_words, k=1)
         overlap = []
-        for columns in places.reshape(top.shape):
+        for documents in documents_of_pairs(top, counts):
             # numbers of documents with both words of a pair, and with each word
-            both = (occurs[:, columns].T @ occurs[:, columns]).toarray()
-            each = np.diag(both)
-            either = each[first] + each[second] - both[first, second]
-            overlap.append((both[first, second] / np.maximum(either, 1)).mean())
-        coherence = topic_coherence(topics, counts, n_words=n_words, relevance=RELEVANCE)
-        return cls(coherence, chance, np.array(overlap))
+            both = documents[first, second]
+            each = np.diag(documents)
+            either = each[first] + each[second] - both
+            overlap.append((both / np.maximum(either, 1)).mean())
+        return cls(coherence_of(top, counts), chance, np.array(overlap))
 
 
 def hellinger(topics: NDArray) -> NDArray:
@@ -130,7 +123,7 @@ def pairs(first: NDArray, second: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Match topics of two fits one to one; return their numbers in both fits and the cosines."""
     cosines = cosine_similarity(first, second)
     # the assignment with the largest total; if one fit has more topics, some have no match
-    rows, columns = linear_sum_assignment(-cosines)
+    rows, columns = linear_sum_assignment(cosines, maximize=True)
     return rows, columns, cosines[rows, columns]
 
 
@@ -179,8 +172,10 @@ def why_weak(topics: Topics, refits: Any = None) -> list[str]:
     if refits is None and topics.evidence is not None:
         probability = probability_of(topics.evidence)
         for k in np.flatnonzero(probability < LEAST_PROBABILITY).tolist():
-            texts[k] = f"a new fit finds it with probability {probability[k]:.2f}"
-            texts[k] += f" ({_lowered(topics.evidence, k)})"
+            texts[k] = (
+                f"a new fit finds it with probability {probability[k]:.2f} "
+                f"({_lowered(topics.evidence, k)})"
+            )
         return texts
     for k in np.flatnonzero(similarity < LEAST_SIMILARITY).tolist():  # none is NaN
         texts[k] = f"other fits found no similar topic (cosine {similarity[k]:.2f})"
@@ -271,7 +266,7 @@ def trust(topics: Topics, together: Together, refits: Any) -> Any:
     weak = why_weak(topics, refits)
     unclear = why_unclear(topics, together)
     columns = {
-        "label": list(topics.labels),
+        "label": topics.labels,
         "probability": unknown if topics.evidence is None else probability_of(topics.evidence),
         "found_again": unknown if refits is None else refits.found_again,
         "similarity": similarity_of(topics, refits),
@@ -283,6 +278,6 @@ def trust(topics: Topics, together: Together, refits: Any) -> Any:
         "unclear": [bool(text) for text in unclear],
         "reason": _joined(weak, unclear),
     }
-    table = pandas.DataFrame(columns, index=pandas.RangeIndex(len(unknown), name="topic"))
+    table = pandas.DataFrame(columns).rename_axis("topic")
     table.attrs["note"] = UNKNOWN if topics.evidence is None and refits is None else ""
     return table

@@ -131,7 +131,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
         return {k: set(topics) - {k} for k in topics}
     largest = []
     for words, counts, size in topics.values():
-        rows_of_block = _largest(counts, WORDS) if len(words) > WORDS else slice(None)
+        rows_of_block = np.sort(largest_in(counts, WORDS)) if len(words) > WORDS else slice(None)
         # roots of shares, whose products sum to a similarity from 0 to 1
         largest.append((words[rows_of_block], np.sqrt(counts[rows_of_block] / size)))
     ends = np.cumsum([0, *(len(words) for words, _ in largest)])
@@ -154,14 +154,15 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
     return near
 
 
-def _largest(row: NDArray, n: int) -> NDArray[np.intp]:
-    """Return the sorted indices of the n largest numbers.  Of equal numbers the first are used.
+def largest_in(row: NDArray, n: int) -> NDArray[np.intp]:
+    """Return the indices of the n largest numbers, largest first; equal numbers keep their order.
 
     (NumPy's argpartition chooses among equal numbers differently on different processors.)
     """
     # all that are at least the n-th largest number, which can be more than n
     places = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
-    return np.sort(places[np.argsort(-row[places], kind="stable")[:n]])
+    # only these are sorted, because rows are long and n is small
+    return places[np.argsort(-row[places], kind="stable")[:n]]
 
 
 def merged_topics(runs: Sequence[NDArray], n_topics: int) -> NDArray:
@@ -188,7 +189,7 @@ class Largest(NamedTuple):
         """The most frequent words of topics with counts of shape (K, V)."""
         n = min(N_LARGEST, counts.shape[1])
         # row by row, because the array may be large
-        words = np.array([_largest(row, n) for row in counts])
+        words = np.sort([largest_in(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(float)
         # scaled by the largest weight first, so that squares neither overflow nor underflow
         largest = np.maximum(weights.max(axis=1, keepdims=True), TINY)
