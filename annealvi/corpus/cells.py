@@ -7,11 +7,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from gzip import GzipFile
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -406,15 +405,34 @@ def _names_in(rows: list[list[str]] | None) -> list[str] | None:
     return None if rows is None else [row[min(1, len(row) - 1)] for row in rows]
 
 
+class _SafeText:
+    """A stream of text in which SciPy's reader finds the end of each line.
+
+    The reader crashes the process if something follows the last number of a file that does not end
+    with a line feed, and at a null character.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        """Read from a stream that is open."""
+        self._stream = stream
+        self._last = b"\n"
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes; the last line gets its end."""
+        text = self._stream.read(size).replace(b"\0", b"?")
+        if not text and self._last != b"\n":
+            text = b"\n"
+        self._last = text[-1:] or self._last
+        return text
+
+
 def _read_mtx(path: Path) -> tuple[Any, ...]:
     """Return counts, features and cells of a Matrix Market file, or of a folder that has one."""
     # if the file does not exist, `opened` raises an error with its name
     path = (_existing(path / MATRIX) or path / MATRIX) if path.is_dir() else path
     with opened(path, "Matrix Market counts") as stream, catch_warnings():
         simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
-        # a path, because SciPy ends the process if a file opened by Python is damaged
-        source = stream if isinstance(stream, GzipFile) else path
-        X = check_counts(csr_matrix(mmread(source), dtype=np.float64))
+        X = check_counts(csr_matrix(mmread(_SafeText(stream)), dtype=np.float64))
     rows = _rows_beside(path, FEATURES)
     features = _names_in(rows)
     documents = _names_in(_rows_beside(path, BARCODES))

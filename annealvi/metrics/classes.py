@@ -55,7 +55,9 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
         try:
             np.unique(array)
         except TypeError:
-            raise BadParameter(name, "labels of one kind, such as all str or all int", labels) from None
+            raise BadParameter(
+                name, "labels of one kind, such as all str or all int", labels
+            ) from None
     check_consistent_length(labels_true, labels_pred)
     # a row for each label and a column for each class
     table: Any = contingency_matrix(labels_true, labels_pred, sparse=True)

@@ -379,9 +379,11 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
         }
     data = in_order(data, index, "data")
     try:
-        # the index now contains the numbers of documents
-        frame = pandas.DataFrame(data).reset_index(drop=True)
-    except ValueError as error:
+        with catch_warnings():
+            simplefilter("error")  # pandas may only warn of rows of different lengths
+            # the index now contains the numbers of documents
+            frame = pandas.DataFrame(data).reset_index(drop=True)
+    except (ValueError, TypeError, Warning) as error:
         raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
     frame = _of_documents(frame, known, "data")
     frame = frame.assign(**{name: plain_column(frame[name], pandas) for name in frame})

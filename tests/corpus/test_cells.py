@@ -1,6 +1,8 @@
 """Cells by genes or regions: names, orientation, layers, what is refused; and what comes back."""
 
+import bz2
 import gzip
+import lzma
 import tracemalloc
 
 import numpy as np
@@ -187,6 +189,23 @@ def test_a_folder_of_10x(folder):
     (folder / "features.tsv").unlink()
     refused("'words' .* must be a list of words, because X has no column names", fitted, folder)
     assert_array_equal(fitted(folder, GENES).components_, fitted(X, GENES).components_)
+
+
+@pytest.mark.parametrize("ending", [b"", b" ", b"\r", b"\r\n", b" \n"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_the_last_line_may_lack_its_end(tmp_path, ending, pack):
+    """SciPy's reader crashes the process at what follows the last number of a file."""
+    text = b"%%MatrixMarket matrix coordinate integer general\n2 3 2\n1 1 4\n2 3 5" + ending
+    (tmp_path / "counts.mtx").write_bytes(pack(text))
+    X = corpus.read_cells(tmp_path / "counts.mtx").data
+    assert_array_equal(X.toarray(), [[4, 0, 0], [0, 0, 5]])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_null_characters_in_counts(tmp_path, pack):
+    text = b"%%MatrixMarket matrix coordinate integer general\n2 3 2\n1 1\0 4\n2 3 5\0"
+    (tmp_path / "counts.mtx").write_bytes(pack(text))
+    refused("counts.mtx' cannot be read .* Line 3", corpus.read_cells, tmp_path / "counts.mtx")
 
 
 def test_names_in_other_files(folder):

@@ -110,7 +110,7 @@ def test_bad_means(means):
 @pytest.mark.parametrize("shape", [(3, 2), (2, 3, 2)])
 def test_data_whose_squares_overflow(shape):
     """As in the mixtures: the ELBO would be minus infinity."""
-    with pytest.raises(ValueError, match="sum of the squares of X .* Rescale X"):
+    with pytest.raises(ValueError, match=r"sum of the squares of X .* Rescale X"):
         BernoulliFactorModel(np.full(shape, 1e200))
 
 

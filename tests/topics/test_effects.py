@@ -182,6 +182,17 @@ def test_documents_with_missing_values_are_left_out(term):
     assert_allclose(found.table[["estimate", "std_error"]], expected[["estimate", "std_error"]])
 
 
+@pytest.mark.parametrize("data", [[[1.0], [2.0, 3.0]], [[], 1.0], [{"x": 1.0}, None]])
+def test_rows_that_are_no_table(data):
+    refused(
+        r"'data' .* a DataFrame, or a dict of columns",
+        estimate_effects,
+        np.ones((3, 2)),
+        "~ x",
+        data,
+    )
+
+
 def test_values_that_are_refused():
     effects = estimate_effects(DRAWS, "~ party + x", DATA)
     party, one_of = {"party": "right"}, r"one of \['x', 'party'\]"
