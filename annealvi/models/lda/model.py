@@ -218,8 +218,17 @@ class LDA:
         self.corpus: starts.CorpusOfFit | None = None
         #: Computes log C of documents, if the temperature is learned from it.
         self.partition: DocumentPartition | None = None
+        self.lam = aligned_empty((n_features, self.width), self.dtype)
+        # no steps are pending
+        self.decay = np.ones(n_features)
+        self.now = 1.0
+        self._sums: NDArray | None = None
+        self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
         self._prior: tuple[NDArray, NDArray] | None = None  # rows, sums over words
-        self.replace(aligned_empty((n_features, self.width), self.dtype))
+        #: Values that were computed from lambda, by name.
+        self.derived: dict[Any, Any] = {}
+        #: Another object after each change of lambda, by which engines know if it has changed.
+        self.version = object()
 
     @property
     def shape(self) -> tuple[int, int, np.dtype]:
@@ -337,9 +346,7 @@ class LDA:
 
     def changed(self) -> None:
         """Forget values that were computed from lambda, before a change of lambda."""
-        #: Values that were computed from lambda, by name.
-        self.derived: dict[Any, Any] = {}
-        #: Another object after each change of lambda, by which engines know if it has changed.
+        self.derived = {}
         self.version = object()
 
     def copy_if_read_only(self) -> None:
@@ -368,11 +375,10 @@ class LDA:
     def replace(self, lam: NDArray) -> None:
         """Set lambda, of shape (V, K padded), without a step."""
         self.lam = lam
-        # no steps are pending
         self.decay = np.ones(self.n_features)
         self.now = 1.0
-        self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
-        self._sums: NDArray | None = None
+        self._spare = None
+        self._sums = None
         self.replaced()
 
     def replaced(self) -> None:
