@@ -88,7 +88,8 @@ def probabilities_in(documents: DescribedDocuments, components: NDArray) -> NDAr
 
 def assigned_shares(documents: DescribedDocuments) -> NDArray:
     """Return the share of each document's topic in the document."""
-    return documents.shares[np.arange(len(documents.shares)), documents.document_topics]
+    topics = documents.document_topics[:, None]
+    return np.take_along_axis(documents.shares, topics, axis=1)[:, 0]
 
 
 def sizes_in(documents: DescribedDocuments) -> NDArray:
