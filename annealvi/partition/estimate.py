@@ -334,7 +334,7 @@ class PowerGrid:
             Sums of powers, or the logarithms of such sums.
         """
         if len(self._weights) == 1:  # each b is one of the points
-            return at_points[..., self._columns[0]]
+            return at_points.take(self._columns[0], axis=-1)
         # a product with a sparse matrix of SciPy would round differently on some processors
         if at_points.ndim == 1:
             return np.sum(self._weights * at_points[self._columns], axis=0)
