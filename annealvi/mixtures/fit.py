@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from numbers import Real
 from os import PathLike
 from threading import Event
@@ -103,6 +103,8 @@ class MixturePlan:
     callbacks: Callbacks
     #: Shows a state to the user.
     show: Callable[[MixtureState], None]
+    #: NumPy's treatment of errors outside the fit, for the callbacks.
+    errors: dict[str, Any] = field(default_factory=np.geterr)
 
 
 @dataclass(eq=False, repr=False)
