@@ -112,6 +112,19 @@ def test_callbacks(make, Z):
 
 
 @ALL
+def test_callbacks_see_the_warnings_of_their_own_numbers(make, Z):
+    """A fit ignores NumPy's warnings about its numbers, of which it raises an error."""
+
+    def divide(monitor):
+        assert np.isinf(np.ones(1) / np.zeros(1))
+
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        make(callback=divide).fit(Z)
+    with np.errstate(divide="ignore"):
+        make(callback=divide).fit(Z)
+
+
+@ALL
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_fit_leaves_what_it_has(make, Z, error):
     """After an interrupt, or an error of the callback."""
