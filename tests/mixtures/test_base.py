@@ -115,7 +115,7 @@ def test_callbacks(make, Z):
 def test_callbacks_see_the_warnings_of_their_own_numbers(make, Z):
     """A fit ignores NumPy's warnings about its numbers, of which it raises an error."""
 
-    def divide(monitor):
+    def divide(estimator, monitor):
         assert np.isinf(np.ones(1) / np.zeros(1))
 
     with pytest.warns(RuntimeWarning, match="divide by zero"):
