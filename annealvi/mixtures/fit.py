@@ -237,7 +237,8 @@ class MixtureFit:
             plan.show(state)
             self.in_callback = True  # stays True if the callback raises an error
             try:
-                plan.callbacks(monitor)
+                with np.errstate(**plan.errors):
+                    plan.callbacks(monitor)
             except StopIteration:
                 self.stopped = True
                 raise
