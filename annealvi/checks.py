@@ -166,7 +166,7 @@ def as_array(value: Any) -> NDArray:
     """
     try:
         if isinstance(value, np.ma.MaskedArray) and value.mask.any():
-            value = value.astype(float).filled(np.nan)  # a masked number is a missing number
+            value = np.ma.filled(value.astype(float), np.nan)  # a masked number is a missing number
         return np.asarray(value)
     except ValueError:
         return np.asarray(None)  # an array of dtype object
