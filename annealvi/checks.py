@@ -165,6 +165,8 @@ def as_array(value: Any) -> NDArray:
     Rows of different lengths result in an array of dtype object, which all checks reject.
     """
     try:
+        if isinstance(value, np.ma.MaskedArray) and value.mask.any():
+            value = np.ma.filled(value.astype(float), np.nan)  # a masked number is a missing number
         return np.asarray(value)
     except ValueError:
         return np.asarray(None)  # an array of dtype object

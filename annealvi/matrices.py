@@ -121,7 +121,8 @@ def check_whole(X: Any, method: str) -> csr_matrix:
                 "X",
                 "integer counts",
                 broken,
-                "Logarithms and normalised values are not counts. A layer may have counts.",
+                "Logarithms and weights such as tf-idf are not counts. If X is from an AnnData, a "
+                "layer may have counts.",
             )
     return X
 
@@ -288,6 +289,8 @@ def _plain(array: Any, kinds: str) -> NDArray:
 
 def summed(X: csr_matrix, axis: int, dtype: Any = None) -> NDArray:
     """Return the sums along an axis as an array of one dimension."""
+    if axis == 0 and dtype is not None:  # SciPy would sum in the dtype of X, and convert the sums
+        X = X.astype(dtype, copy=False)
     return np.asarray(X.sum(axis=axis, dtype=dtype)).ravel()
 
 

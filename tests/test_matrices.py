@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from annealvi.matrices import check_csr, check_matrix, sound_csr
+from annealvi.matrices import check_csr, check_matrix, sound_csr, summed
 from tests import damaged
 from tests.asserts import refused
 from tests.damaged import X
@@ -35,6 +35,11 @@ def test_what_is_sound_is_read(name):
         vars(found).pop(flag, None)
     assert found.has_canonical_format
     assert_array_equal(found.toarray(), X.toarray())
+
+
+def test_columns_of_float32_are_summed_in_float64():
+    counts = np.r_[np.float32(2**24), np.ones(1000, np.float32)]
+    assert summed(sparse.csr_matrix(counts[:, None]), axis=0, dtype=np.float64) == 2**24 + 1000
 
 
 def test_a_sound_matrix_is_not_copied():

@@ -274,6 +274,13 @@ def choose_n_topics(
     """
     X, template = _counted(documents, model)  # counts, and the LDA with the parameters of fits
     check_non_negative(X, "choose_n_topics")
+    for weight in X.data[X.data % 1 > 0]:
+        raise BadParameter(
+            "documents",
+            "texts, or integer counts",
+            weight,
+            "Weights such as tf-idf are not counts. For texts, use a vectorizer that counts words.",
+        )
     sizes = sorted(
         different_ints(
             n_topics, "n_topics", "at most the number of words of the documents", 1, X.shape[1]

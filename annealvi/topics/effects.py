@@ -37,6 +37,8 @@ _ROUNDING = 1e-12
 #: Texts that mean a missing number, in lower case, and numbers whose commas may separate thousands.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", ".", "-")
 THOUSANDS = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
+#: Numbers with signs or a unit, such as 1,190,000, 5%, 3.5k, 12 years or USD 120.
+_LIKE_A_NUMBER = r"(?:[A-Z]{3})?[\W\d_]*\d\D{0,15}"
 #: Columns of tables of effects; covariates must have other names.
 _COLUMNS = {
     "topic",
@@ -339,13 +341,20 @@ def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Des
     if data is not None:
         raise BadParameter("data", "None if 'formula' is a matrix of numbers", type(data))
     pandas = import_optional("pandas", "An effect")
-    formula = in_order(formula, index, "formula")
-    values = as_array(formula)
-    if values.ndim != 2 or values.dtype.kind not in "biuf":  # truth values, ints or floats
-        raise BadParameter("formula", _FORMULA, formula)
-    names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
-    frame = pandas.DataFrame(values.astype(float), columns=list(map(str, names)))
-    frame = _of_documents(frame, known, "formula")
+    if hasattr(formula, "collect") or hasattr(formula, "columns"):  # a table, which may be lazy
+        frame = _table(formula, known, index, "formula")
+        frame.columns = list(map(str, frame))
+    else:
+        values = as_array(formula)
+        if values.ndim != 2:
+            raise BadParameter("formula", _FORMULA, values if values.ndim else formula)
+        names = [f"x{number}" for number in range(values.shape[1])]
+        frame = _of_documents(pandas.DataFrame(values, columns=names), known, "formula")
+    # truth values, ints or floats
+    odd = [f"{name} ({dtype})" for name, dtype in frame.dtypes.items() if dtype.kind not in "biuf"]
+    if odd:
+        raise BadParameter("formula", _FORMULA, odd[:5])
+    frame = frame.astype(float)
     # NaN is a missing value
     frame = frame[np.isfinite(frame).all(axis=1)]
     return _solvable(
@@ -365,30 +374,10 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     formulaic = import_optional("formulaic", "A formula")
     if data is None:
         raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
-    if hasattr(data, "columns") and not hasattr(data, "iloc"):  # of polars or Arrow
-        names = getattr(data, "column_names", data.columns)
-        data = {name: data[name] for name in names}
-    if isinstance(data, Mapping):
-        columns = {
-            name: column_of(in_order(column, index, f"data[{name!r}]"))
-            for name, column in data.items()
-        }
-        data = {
-            name: list(column) if is_list(column) and not hasattr(column, "iloc") else column
-            for name, column in columns.items()
-        }
-    data = in_order(data, index, "data")
-    try:
-        with catch_warnings():
-            simplefilter("error")  # pandas may only warn of rows of different lengths
-            # the index now contains the numbers of documents
-            frame = pandas.DataFrame(data).reset_index(drop=True)
-    except (ValueError, TypeError, Warning) as error:
-        raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
-    frame = _of_documents(frame, known, "data")
-    frame = frame.assign(**{name: plain_column(frame[name], pandas) for name in frame})
+    frame = _table(data, known, index, "data")
+    columns = list(map(str, frame))
+    frame = frame.assign(**_numbers_of_times(formula, frame, pandas))
     _warn_of_numbers(formula, frame, pandas)
-    frame = frame.assign(**_numbers_of_dates(formula, frame, pandas))
 
     def read(frame: Any) -> Any:
         """Return the matrix of the formula; an error becomes a BadParameter."""
@@ -402,7 +391,7 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
                 "formula",
                 _FORMULA,
                 f"{formula!r}: {message}",
-                f"The columns of 'data' are {list(map(str, data))}.",
+                f"The columns of 'data' are {columns}.",
             ) from None
 
     first = read(frame)
@@ -435,17 +424,54 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     )
 
 
+def _table(data: Any, known: NDArray, index: Any, name: str) -> Any:
+    """Return a table as a DataFrame of plain columns, with the rows of the `known` documents.
+
+    The index of the result contains the numbers of documents.
+    """
+    pandas = import_optional("pandas", "An effect")
+    if hasattr(data, "collect"):  # a lazy table of polars
+        data = data.collect()
+    if hasattr(data, "columns") and not hasattr(data, "iloc"):  # of polars or Arrow
+        names = getattr(data, "column_names", data.columns)
+        data = {column: data[column] for column in names}
+    if isinstance(data, Mapping):
+        columns = {
+            key: column_of(in_order(column, index, f"{name}[{key!r}]"))
+            for key, column in data.items()
+        }
+        # a list would lose masks and categories
+        kinds = (np.ma.MaskedArray, pandas.Categorical, pandas.CategoricalIndex)
+        data = {
+            key: column
+            if hasattr(column, "iloc") or isinstance(column, kinds) or not is_list(column)
+            else list(column)
+            for key, column in columns.items()
+        }
+    data = in_order(data, index, name)
+    try:
+        with catch_warnings():
+            simplefilter("error")  # pandas may only warn of rows of different lengths
+            frame = pandas.DataFrame(data).reset_index(drop=True)
+    except (ValueError, TypeError, Warning) as error:
+        raise BadParameter(name, "a DataFrame, or a dict of columns", str(error)) from None
+    return _of_documents(frame, known, name).apply(plain_column, args=(pandas,))
+
+
 def plain_column(column: Any, pandas: Any) -> Any:
     """Return a column in a dtype of NumPy, or as a category of objects, for formulaic."""
     dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
         # values of Python as objects
         return column.cat.rename_categories(dtype.categories.astype(object))
-    # numbers of pandas, which can be missing
-    if not isinstance(dtype, np.dtype) and dtype.kind in "iuf":
-        are_ints = dtype.kind in "iu" and column.notna().all()
-        values = column.to_numpy(np.int64 if are_ints else np.float64, na_value=np.nan)
-        return pandas.Series(values, column.index)
+    # numbers of pandas, which can be missing or sparse, and truth values
+    if not isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        if column.notna().all():
+            return pandas.Series(column.tolist(), column.index)
+        if dtype.kind != "b":
+            return pandas.Series(column.to_numpy(np.float64, na_value=np.nan), column.index)
+    if dtype.kind == "m" and not isinstance(dtype, np.dtype):  # durations of Arrow
+        return column.astype("timedelta64[ns]")
     if dtype.kind == "O" or not isinstance(dtype, np.dtype | pandas.DatetimeTZDtype):
         column = column.astype(object).where(column.notna(), None)
         known = column.dropna()
@@ -490,32 +516,44 @@ def _warn_of_numbers(formula: str, frame: Any, pandas: Any) -> None:
         if not is_text or _in_formula(name, formula, before=CATEGORY):
             continue
         known = column.dropna()
-        # few different texts are probably codes of categories; dates are converted
-        if known.nunique() <= FEW_VALUES or are_dates(column):
+        for value in known[~known.map(pandas.api.types.is_hashable).astype(bool)]:
+            raise BadParameter(
+                f"data[{name!r}]", "one number, text or date for each document", value
+            )
+        # few different texts are probably codes of categories; other objects are no texts
+        if known.nunique() <= FEW_VALUES or not any(isinstance(value, str) for value in known):
             continue
-        share = known.astype(str).map(_is_like_a_number).mean()
+        share = known.astype(str).str.fullmatch(_LIKE_A_NUMBER).mean()
         if share >= 0.5 or numbers_in(column, pandas)[0] is not None:
             warn_user(
                 f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
-                "Each of them is a category. Convert them with pandas.to_numeric, or write "
-                f"C({name})."
+                "Each of them is a category. Remove units and convert them with "
+                f"pandas.to_numeric, or write C({name})."
             )
 
 
-def _is_like_a_number(text: str) -> bool:
-    """Whether a text has digits and no letters, such as 1,190,000 or 5%."""
-    return any(map(str.isdigit, text)) and not any(map(str.isalpha, text))
-
-
-def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
-    """Convert columns of dates in a formula to numbers of years, or to texts within C()."""
+def _numbers_of_times(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
+    """Convert dates in a formula to numbers of years, or to texts in C(), and durations to days."""
     columns = {}
     for name in frame:
-        if not _in_formula(name, formula) or not are_dates(frame[name]):
+        if not _in_formula(name, formula):
             continue
-        dates = read_times(frame[name].tolist(), pandas, f"data[{name!r}]")
+        is_category = _in_formula(name, formula, before=CATEGORY)
+        column = frame[name]
+        if column.dtype.kind == "m" and not is_category:
+            columns[name] = column / pandas.Timedelta(days=1)
+            warn_user(
+                f"The covariate {name!r} contains durations, which are converted to days. "
+                f"Effects are per day. Use C({name}) to treat durations as categories."
+            )
+        marks = column[column.astype(str).str.strip().str.lower().isin(MISSING)].dropna()
+        if not is_category:  # where a mark such as "NA" is a category
+            column = column.drop(marks.index).reindex(column.index)
+        if not are_dates(column):
+            continue
+        dates = read_times(column.tolist(), pandas, f"data[{name!r}]")
         times = pandas.Series(dates, frame.index)
-        if _in_formula(name, formula, before=CATEGORY):
+        if is_category:
             columns[name] = times.dt.strftime("%Y-%m-%d").astype(object)
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
@@ -523,6 +561,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             warn_user(
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
                 f"becomes 2020.5. Effects are per year. Use C({name}) to treat dates as categories."
+                + "".join(f" {mark!r} is a missing date." for mark in marks.unique())
             )
     return columns
 

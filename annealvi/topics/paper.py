@@ -278,13 +278,14 @@ def _seed(random_state: Any) -> str:
 
 def _stop_list(stop_words: Any) -> str:
     """Name a list of stop words."""
-    if not isinstance(stop_words, str):
+    languages = languages_in(stop_words) if isinstance(stop_words, str) else None
+    if languages is None:  # also of an unknown name, which was set after the fit
         return "a list that was passed"
     lists = [
         "the English list of scikit-learn, without words such as system and interest"
         if language == "english"
         else f"the {language.title()} list of the Python package stop-words"
-        for language in languages_in(stop_words) or ()
+        for language in languages
     ]
     return _joined(lists)
 

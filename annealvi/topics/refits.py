@@ -204,4 +204,4 @@ def _one(topics: Any, X: Any, rows: NDArray, seed: int) -> tuple[NDArray, NDArra
     fit.fit(X[rows])
     # the match of each topic, in the order of the topics of the fit
     _, columns, similarity = pairs(topics.components_, fit.components_)
-    return similarity, fit.transform(X)[:, columns].astype(np.float32)
+    return similarity, np.asarray(fit.transform(X), np.float32)[:, columns]

@@ -48,7 +48,8 @@ def in_order(values: Any, index: Any, name: str) -> Any:
     if index is None or not hasattr(values, "iloc") or values.index.equals(index):
         return values
     are_unique = values.index.is_unique and index.is_unique
-    if len(values) != len(index) or not are_unique or not values.index.isin(index).all():
+    are_alike = are_unique and values.index.nlevels == index.nlevels
+    if len(values) != len(index) or not are_alike or not values.index.isin(index).all():
         raise BadParameter(
             name,
             "a Series with the index of the documents",

@@ -26,7 +26,7 @@ from annealvi.metrics.held_out import per_word, transformed
 from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
 from annealvi.topics.described import DescribedDocuments, Topics, probabilities_in
 from annealvi.topics.trust import evidence_of
-from annealvi.topics.vectorizer import are_texts, check_texts, warn_of_empty
+from annealvi.topics.vectorizer import are_texts, check_texts, warn_of_empty, words_of
 
 
 def takes_texts(model: Any) -> bool:
@@ -152,7 +152,7 @@ class Source:
             if len(vectorizer):
                 check_is_fitted(vectorizer)
                 self.count = vectorizer.transform
-                self.known_names = vectorizer.get_feature_names_out()
+                self.known_names = words_of(vectorizer)
         check_topic_model(self.model, name, "components_", "transform")
         weights = np.asarray(topic_weights(self.model, "components_"), float)
         self._sums = weights.sum(axis=1)

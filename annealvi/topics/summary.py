@@ -874,7 +874,8 @@ class TopicSummary(DescribedDocuments):
             so include a column of ones.
         data : pandas.DataFrame or dict of str to array-like, optional
             The covariates, with a row for each document.  Dates are converted to years, such as
-            2020.5.  For another unit of time, pass numbers, such as days since the first document.
+            2020.5, and durations to days.  For another unit of time, pass numbers, such as days
+            since the first document.
             Documents without words or with a missing covariate are excluded.  If the documents have
             a pandas index, a Series or DataFrame of covariates is aligned with this index.
         topics : list of int or str, optional

@@ -713,7 +713,7 @@ def count_words(
     else:
         with naming_text(counter, texts):
             X = csr_matrix(counter.fit_transform(readable(counter, texts)))
-    words = counter.get_feature_names_out()
+    words = words_of(counter)
     for word in words.tolist():
         if not isinstance(word, str):
             raise BadParameter("vectorizer", "a vectorizer whose words are str", word)
@@ -764,6 +764,19 @@ def count_words(
     if languages:
         warn_user(f"{vocabulary.strange()} Topics may consist of their stop words.")
     return counter, X, vocabulary
+
+
+def words_of(vectorizer: Any) -> NDArray:
+    """Return the words of a fitted vectorizer, which may be a pipeline without names of words."""
+    try:
+        return vectorizer.get_feature_names_out()
+    except AttributeError:
+        raise BadParameter(
+            "vectorizer",
+            "a vectorizer whose steps all have get_feature_names_out",
+            vectorizer,
+            "A FunctionTransformer has it if its feature_names_out is 'one-to-one'.",
+        ) from None
 
 
 def _phrases_of(counter: TopicVectorizer, texts: list[str], limits: Mapping[str, int]) -> set[str]:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import annealvi
 from annealvi import TemperedLDA, TopicModel
@@ -198,6 +198,9 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     six = TopicModel("auto", seed_words=seed_words | {"e": ["e0"], "more": ["e1"]}, random_state=0)
     assert len(six.fit(texts).components_) == 6
     refused("'n_topics' parameter of TopicModel must be", TopicModel("many").fit, texts)
+    with pytest.warns(UserWarning, match="TfidfVectorizer computes fractions"):
+        model = TopicModel("auto", vectorizer=TfidfVectorizer())
+        refused("a vectorizer that counts", model.fit, texts)
 
 
 @pytest.mark.parametrize("ks", [[5, 5], [0, 5], [151], [2.0], [True], 5, "auto"])
@@ -213,7 +216,7 @@ def test_wrong_numbers(ks):
     "documents, message",
     (X[:1], "two nonempty documents. Got '150 words and 1 documents"),
     (np.zeros((5, 10)), "Got '10 words and 0 documents"),
-    (X / 2, "'X' .* must be integer counts"),
+    (X / 2, "'documents' .* must be texts, or integer counts"),
     (-X, "Negative values in data"),
     (np.eye(10), "documents of at least two words, because"),
 )

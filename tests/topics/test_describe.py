@@ -8,6 +8,7 @@ from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from annealvi import TemperedLDA, TopicModel
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
@@ -49,6 +50,8 @@ def test_a_pipeline_of_scikit_learn():
     assert summary.texts == TEXTS
     assert_array_equal(summary.feature_names, model[0].get_feature_names_out())
     assert_allclose(summary.shares, model.transform(TEXTS))
+    nameless = make_pipeline(CountVectorizer(), FunctionTransformer(), lda).fit(TEXTS)
+    refused("steps all have get_feature_names_out", describe, nameless, TEXTS)
     of_counts = describe(make_pipeline(lda), summary.counts)
     assert_allclose(of_counts.shares, model.transform(TEXTS))
 

@@ -3,6 +3,7 @@
 import os
 import warnings
 from contextlib import suppress
+from datetime import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
+from sklearn import config_context
 from sklearn.decomposition import NMF
 
 from annealvi import TemperedLDA, TopicModel
@@ -311,6 +313,15 @@ def test_the_reason_of_a_wide_interval_is_that_refits_differ(summary):
     refused("'share' or 'std_error' without refits", without.by_group, group, value="refits")
 
 
+def test_refits_do_not_depend_on_the_output_that_is_set_for_transformers():
+    X, _, _ = planted(D=60)
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    expected = refit(lda, X, 2)
+    with config_context(transform_output="pandas"):
+        assert_array_equal(refit(lda, X, 2).shares, expected.shares)
+        assert_array_equal(describe(lda, X, refits=2).refits.shares, expected.shares)
+
+
 def test_refits_draw_clusters():
     X, _, _ = planted(D=60)
     lda = TemperedLDA(3, random_state=0).fit(X)
@@ -492,6 +503,10 @@ WRITTEN = {
     "Arabic digits": [chr(0x661 + n // 9) + chr(0x661 + n % 9) for n in range(81)] + ["١٢٣"] * 9,
     "units now and then": [f"{n} years" if n % 5 else f"{n}" for n in range(20)] + ["7", "8"] * 35,
     "one unknown": ["unknown", *np.arange(89.0)],
+    "years": [f"{n} years" for n in range(90)],
+    "kilograms": [f"{n}kg" for n in range(90)],
+    "currency": [f"USD {n}000" for n in range(90)],
+    "thousands": [f"{n}.5k" for n in range(90)],
 }
 
 
@@ -505,10 +520,71 @@ def test_numbers_as_texts_are_told(kind):
         estimate_effects(shares, "~ amount", {"amount": (NUMBERS | WRITTEN)[kind]})
 
 
-def test_codes_with_letters_are_categories():
+@pytest.mark.parametrize(
+    "codes",
+    [
+        [f"E{n % 12}" for n in range(90)],
+        [f"NY{n % 12:02}" for n in range(90)],
+        pd.Categorical(np.arange(90) % 12),
+        pd.cut(np.arange(90), 12),
+        [time(n % 12) for n in range(90)],
+    ],
+    ids=str,
+)
+def test_codes_and_categories_that_are_no_texts_are_not_told(codes):
     shares = np.random.default_rng(1).dirichlet(np.ones(3), 90)
-    codes = [f"E{n % 12}" for n in range(90)]
     assert len(estimate_effects(shares, "~ code", {"code": codes}).terms) == 12
+
+
+SHARES = np.random.default_rng(1).dirichlet(np.ones(3), 90)
+
+
+@pytest.mark.parametrize("values", [PLAIN[["age"]].to_numpy(), [[age] for age in PLAIN.age]])
+def test_a_column_has_one_value_for_each_document(values):
+    message = r"data\['age'\].* one number, text or date for each document"
+    refused(message, estimate_effects, SHARES, "~ age", {"age": values})
+    unused = PLAIN.assign(words=[["a", "b"]] * 90)
+    assert estimate_effects(SHARES, "~ age", unused).n_documents == 90
+
+
+def test_masked_numbers_are_missing():
+    masked = np.ma.masked_array(np.arange(90), np.arange(90) < 5)
+    assert estimate_effects(SHARES, "~ age", {"age": masked}).n_documents == 85
+    matrix = np.ma.column_stack([np.ones(90), masked])
+    assert estimate_effects(SHARES, matrix).n_documents == 85
+
+
+@pytest.mark.parametrize("dtype", [int, float, bool])
+def test_sparse_columns(dtype):
+    table = pd.get_dummies(PLAIN.party, sparse=True, dtype=dtype)
+    dense = pd.get_dummies(PLAIN.party, dtype=dtype)
+    for arguments in (["~ left"], []):
+        results = [estimate_effects(SHARES, *arguments, frame) for frame in (table, dense)]
+        assert_array_equal(results[0].table.estimate, results[1].table.estimate)
+
+
+def test_a_matrix_can_be_a_table_of_numbers_of_any_kind():
+    table = pd.DataFrame({"one": 1, "age": PLAIN.age, "treated": PLAIN.treated})
+    expected = estimate_effects(SHARES, table.astype(float))
+    decimals = [Decimal(str(age)) for age in PLAIN.age]
+    for frame in (table, table.convert_dtypes(), table.assign(age=decimals)):
+        effects = estimate_effects(SHARES, frame)
+        assert effects.terms == ["one", "age", "treated"]
+        assert_allclose(effects.table.estimate, expected.table.estimate)
+    missing = table.convert_dtypes()
+    missing.loc[3, "age"] = pd.NA
+    assert estimate_effects(SHARES, missing).n_documents == 89
+    message = r"a matrix of numbers. Got \['party \(object\)'\] instead"
+    refused(message, estimate_effects, SHARES, PLAIN)
+
+
+def test_tables_of_arrow_and_lazy_tables_of_polars():
+    pyarrow = pytest.importorskip("pyarrow")
+    polars = pytest.importorskip("polars")
+    numbers = {"one": [1.0] * 90, "age": PLAIN.age.tolist()}
+    for table in (pyarrow.table(numbers), polars.DataFrame(numbers), polars.LazyFrame(numbers)):
+        assert estimate_effects(SHARES, table).terms == ["one", "age"]
+        assert estimate_effects(SHARES, "~ age", table).terms == ["Intercept", "age"]
 
 
 @pytest.mark.parametrize("kind", NUMBERS)

@@ -191,6 +191,12 @@ def test_the_paragraph_names_the_stop_words_and_the_cleaning(options, listed):
     assert listed in text
 
 
+def test_the_paragraph_does_not_name_a_list_that_was_set_after_the_fit():
+    model = TopicModel(2, stop_words=["the"], random_state=0).fit(LINKED)
+    text = model.set_params(stop_words="klingon").describe(LINKED).methods()
+    assert "stop words were excluded, which are on a list that was passed." in text
+
+
 def test_the_paragraph_on_a_mixture():
     X = np.array([[3, 1, 0, 0], [0, 0, 2, 2]] * 15)
     mixture = TemperedMultinomialMixture(2, word_prior=0.2, random_state=7).fit(X)

@@ -80,7 +80,7 @@ def test_a_series_is_read_by_the_index_of_the_documents():
         pd.testing.assert_frame_equal(by_group, by(groups.array).rename_axis("class"))
         pd.testing.assert_frame_equal(over_time, over(times.tolist()))
     pd.testing.assert_frame_equal(summary.by_group(groups.tolist()), by(groups.tolist()))
-    for other in (range(5), [7, 3, 9, 1, 1]):
+    for other in (range(5), [7, 3, 9, 1, 1], pd.MultiIndex.from_product([[7], range(5)])):
         with pytest.raises(ValueError, match=r"'groups' .* a Series with the index of the doc"):
             summary.by_group(groups.set_axis(other))
 

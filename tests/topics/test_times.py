@@ -89,6 +89,39 @@ def test_dates_in_a_formula(kind, formula):
         assert_allclose(effects.table.estimate[1], 0.2, atol=0.02)
 
 
+@pytest.mark.parametrize("mark", ["NA", " ", "n/a", None])
+def test_a_mark_of_a_missing_date_is_a_missing_date(mark):
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), 60)
+    dates = [*WHEN.strftime("%Y-%m-%d")]
+    message = "" if mark is None else f". '{mark}' is a missing date"
+    with pytest.warns(UserWarning, match=f"to treat dates as categories{message}"):
+        effects = estimate_effects(shares, "~ when", {"when": [mark, *dates[1:]]})
+    assert effects.n_documents == 59 and effects.terms == ["Intercept", "when"]
+    several = {"when": [mark or "NA", *dates[:2]] * 20}
+    assert len(estimate_effects(shares, "~ C(when)", several).terms) == 3
+
+
+@pytest.mark.parametrize("unit", ["D", "s", None])
+def test_durations_are_converted_to_days(unit):
+    shares, days = np.random.default_rng(0).dirichlet(np.ones(3), 60), np.arange(60) ** 2
+    durations = pd.to_timedelta(days, unit="D")
+    data = {"age": list(durations) if unit is None else durations.to_numpy(f"m8[{unit}]")}
+    with pytest.warns(UserWarning, match="'age' contains durations, which are converted to days"):
+        effects = estimate_effects(shares, "~ age", data)
+    expected = estimate_effects(shares, "~ age", {"age": days})
+    assert_allclose(effects.table.estimate, expected.table.estimate)
+
+
+def test_durations_of_arrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    shares, days = np.random.default_rng(0).dirichlet(np.ones(3), 60), np.arange(60)
+    seconds = pd.Series(pd.to_timedelta(days, unit="D")).astype(
+        pd.ArrowDtype(pyarrow.duration("s"))
+    )
+    with pytest.warns(UserWarning, match="'age' contains durations"):
+        assert len(estimate_effects(shares, "~ age", {"age": seconds}).terms) == 2
+
+
 def test_years_as_texts_and_other_words_are_categories():
     shares = np.random.default_rng(0).dirichlet(np.ones(3), 60)
     for levels in (
