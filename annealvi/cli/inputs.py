@@ -55,6 +55,10 @@ COUNTS = ("npz", "mtx", "h5ad", "10x", "uci", "lda-c")
 FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
 #: Endings of compressed files, which follow the ending of the format.
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
+#: Endings of files that are no plain texts, of which a folder of texts is warned.
+MARKED_UP = {*ENDINGS, ".eml", ".htm", ".html", ".json", ".pdf", ".rtf", ".xml"} - {".docx", ".txt"}
+#: A line break or a tab in a .tsv file of a database; in LaTeX a small letter follows.
+ESCAPED = re.compile(r"\\[nt](?![a-z])")
 #: What to do with a file that cannot be read.
 HINTS = {
     "xlsx": "Save it as a new .xlsx or .csv file in Excel.",
@@ -126,7 +130,7 @@ def read_corpus(chosen: Namespace) -> Corpus:
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")
     if path.is_dir():
-        kind = "10x" if has_names(path) else "folder"
+        kind = "10x" if has_names(path) and not chosen.files else "folder"
     else:
         kind = chosen.format or kind_of(path)
     # for each option, whether it is used for this kind, and what it is used with
@@ -330,6 +334,13 @@ def _read_folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]
             f"files cannot be read: {', '.join([*errors][:LISTED])}. If they are texts in another "
             f"encoding, {encodings}. If they are no texts, {only_texts}."
         )
+    endings = {Path(file.name.removesuffix(".gz")).suffix.lower() for file in files} & MARKED_UP
+    if endings and pattern == "*":
+        warn_user(
+            f"In the folder {str(path)!r}, files that end in {', '.join(sorted(endings))} are read "
+            "as plain texts, with all marks of their formats. To read only texts, use --files, for "
+            "example --files '*.txt'."
+        )
     return columns_of(documents)
 
 
@@ -349,8 +360,13 @@ def _read_file_as_table(path: Path, kind: str, encoding: str) -> Any:
         content = unpacked(io.BytesIO(content)).read()  # if it is from a pipe, which has no name
         text = _checked_text(decoded(content, encoding), path, encoding)
         if kind == "jsonl":
-            return _columns_of_json(text)
+            return _columns_of_json(text, repr(str(path)))
         head, _, below = text.partition("\n")
+        if below.strip() and not head.strip():
+            raise ValueError(
+                "line 1 is blank, but must contain the names of the columns. Remove the blank "
+                "lines at the beginning."
+            )
         # Excel can name the separator in an additional first line
         if declared := DECLARED.fullmatch(head.strip()):
             text = below
@@ -360,22 +376,22 @@ def _read_file_as_table(path: Path, kind: str, encoding: str) -> Any:
         else:
             separator = _separator(text)
         quoting = _quoting(text, separator)
-        names = _check_rows(text, separator, quoting, repr(str(path)))
+        columns = _check_rows(text, separator, quoting, repr(str(path)))
         return pandas.read_csv(
             io.StringIO(text),
             sep=separator,
             dtype=str,
-            names=names,
             header=0,
             keep_default_na=False,
             index_col=False,
             skipinitialspace=True,
             skip_blank_lines=separator != ALONE,  # in a single column they are cells
             quoting=quoting,
+            **columns,
         )
 
 
-def _columns_of_json(text: str) -> dict[str, list]:
+def _columns_of_json(text: str, origin: str) -> dict[str, list]:
     """Return the columns of a text with a JSON object on each line."""
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -391,12 +407,23 @@ def _columns_of_json(text: str) -> dict[str, list]:
                 raise ValueError(f"line {number}, {line[:40]!r}, is not JSON: {error}") from error
             if not isinstance(rows[-1], dict):
                 raise ValueError(f"line {number} must be a JSON object. Got {line[:40]!r}.")
+    # without those after the last row
+    _warn_of_blank_lines(sum(map(str.isspace, io.StringIO(text.rstrip()))), origin)
     names = dict.fromkeys(chain.from_iterable(rows))  # of all rows, in the order of appearance
     return {
         # NaN, which differs from itself, is a missing value
         name: [None if value != value else value for value in (row.get(name) for row in rows)]
         for name in names
     }
+
+
+def _warn_of_blank_lines(n_blank: int, origin: str) -> None:
+    """Warn if lines between rows are blank."""
+    if n_blank:
+        warn_user(
+            f"In {origin}, {n_blank} lines between rows are blank. They are no documents, and "
+            "documents are numbered without them."
+        )
 
 
 def _reader(text: str, separator: str, quoting: Any = csv.QUOTE_MINIMAL, **options: Any) -> Any:
@@ -432,8 +459,9 @@ def _quoting(text: str, separator: str) -> int:
     """Find out whether quotation marks enclose cells, or are a part of the texts.
 
     They are a part of the texts if they join lines that have as many columns as the header.  All
-    other lines must have as many too, unless tabs, which texts hardly contain, separate columns.
-    In a single column, a quotation must also end within a cell or not at all.
+    other lines must have as many too, unless tabs, which texts hardly contain, separate columns:
+    then most of the joined lines must have as many, whereas at most one line of a row that has
+    several can.  In a single column, a quotation must also end within a cell or not at all.
     """
     if separator == ALONE:
         with suppress(csv.Error):
@@ -447,33 +475,68 @@ def _quoting(text: str, separator: str) -> int:
         if reader.line_num > n_read + 1:
             joined += lines[n_read : reader.line_num]
         n_read = reader.line_num
-    # the numbers of columns if quotation marks are a part of the texts
-    compared = [lines[0], *joined] if separator == "\t" else lines
-    rows = _reader("".join(compared), separator, csv.QUOTE_NONE)
-    lengths = {len(row) for row in rows if row}
-    return csv.QUOTE_NONE if joined and len(lengths) == 1 else csv.QUOTE_MINIMAL
+    # for each line, whether it is a row if quotation marks are a part of the texts
+    n_separators = lines[0].count(separator) if lines else 0
+    compared = joined if separator == "\t" else lines
+    are_rows = [line.count(separator) == n_separators for line in compared if line.strip()]
+    is_text = 2 * sum(are_rows) > len(are_rows) if separator == "\t" else all(are_rows)
+    return csv.QUOTE_NONE if joined and is_text else csv.QUOTE_MINIMAL
 
 
-def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[str] | None:
+def _check_rows(text: str, separator: str, quoting: int, origin: str) -> dict[str, Any]:
     """Raise ValueError if a row has more columns than the header; warn about other odd rows.
 
-    The result is the names of all columns if R has written the names of rows without a header.
+    The result is options of pandas: which columns to read, or the names of all columns if R has
+    written the names of rows without a header.
     """
     rows = _reader(text, separator, quoting)
     header: list[str] = next(rows, [])
     # rows by the number of their last line, from the second row on
-    lines = {rows.line_num: row for row in rows}  # noqa: B035, it changes with each row
+    lines = {rows.line_num: row if row != [""] else [] for row in rows}  # noqa: B035, it changes
     cells = list(filter(None, lines.values()))  # without blank lines
     is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))
     n_columns = len(header)
-    if is_numbered and all(len(row) == n_columns + 1 for row in cells):
-        return ["", *header]  # the column of row names has no name
+    body = text.partition("\n")[2]
+    is_quoted = body.startswith('"')
+    # instead of blank last cells, or of texts with separators, which spaces often follow
+    is_of_r = any(row[-1] for row in cells) and (is_quoted or f"{separator} " not in body)
+    if is_numbered and is_of_r and all(len(row) == n_columns + 1 for row in cells):
+        if not is_quoted:
+            warn_user(
+                f"In {origin}, all rows have one more column than the header. The first, numbers "
+                "from 1, is read as the names of rows that R writes."
+            )
+        return {"names": ["", *header]}  # the column of row names has no name
     for line, row in lines.items():
         if any(row[n_columns:]):
             raise ValueError(
                 f"the row that ends on line {line} has {len(row)} columns, but the header has "
                 f"{n_columns} columns. Put texts that contain {separator!r} in quotation marks."
             )
+    # in texts, a space often follows a separator
+    joined = [
+        end
+        for end, row in lines.items()
+        for cell in row
+        if any(
+            line.replace(f"{separator} ", " ").count(separator) == n_columns - 1
+            for line in cell.split("\n")[1:]
+        )
+    ]
+    # in a single column each line looks like a row, but often most texts have several lines
+    if joined and (separator != ALONE or 2 * len(joined) < len(cells)):
+        warn_user(
+            f"In {origin}, quotation marks enclose several lines that look like rows, and each is "
+            f"read as one text: {len(joined)} texts, the first ends on line {joined[0]}. If a "
+            "quotation mark is a part of a text, write it twice, and put the text in quotation "
+            "marks."
+        )
+    n_escaped = len(ESCAPED.findall(text)) if separator == "\t" else 0
+    if n_escaped:
+        warn_user(
+            rf"In {origin}, {n_escaped} line breaks or tabs are written as \n or \t, as PostgreSQL "
+            "and MySQL do, and these letters are read. Export the table as .csv instead."
+        )
     if separator != ALONE:
         short = [line for line, row in lines.items() if 0 < len(row) < n_columns]
         if short:
@@ -484,12 +547,8 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> list[st
         ends = [line for line, row in lines.items() if row]
         # blank lines before the last row
         n_blank = sum(not row and line < ends[-1] for line, row in lines.items())
-        if n_blank:
-            warn_user(
-                f"In {origin}, {n_blank} lines between rows are blank. They are no documents, and "
-                "documents are numbered without them."
-            )
-    return None
+        _warn_of_blank_lines(n_blank, origin)
+    return {"usecols": range(n_columns)}  # without blank cells after these columns
 
 
 # ----------------------------------------------------------------------------- counts

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,9 +25,9 @@ from annealvi.corpus.mapped import DESCRIPTION, open_folder, write_corpus
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 
-#: Files of a folder of 10x Genomics: the names of features, and the names of cells.
-FEATURES = ("features.tsv", "genes.tsv", "peaks.bed")
-BARCODES = ("barcodes.tsv",)
+#: Files of a folder of 10x Genomics or of bustools: the names of features, and the names of cells.
+FEATURES = ("features.tsv", "genes.tsv", "peaks.bed", "cells_x_genes.genes.txt")
+BARCODES = ("barcodes.tsv", "cells_x_genes.barcodes.txt")
 MATRIX = "matrix.mtx"
 #: Patterns of the names of cells and of genome regions, and the number of names that are checked.
 BARCODE = re.compile("[ACGT]{10}")
@@ -35,9 +35,9 @@ REGION = re.compile(r"chr\w+[:_-]\d+")
 LOOKED_AT = 200
 #: The endings of HDF5 files: of AnnData and of Cell Ranger.
 HDF5 = (".h5ad", ".h5")
-#: The kind of features that is read if there are several, and the column of an AnnData with kinds.
+#: The kind of features that is read if there are several, and columns of an AnnData with kinds.
 GENES = "Gene Expression"
-KINDS = "feature_types"
+KINDS = ("feature_types", "feature_type", "modality")
 #: The number of entries that are read from a .h5ad file at a time.
 ENTRIES = 1 << 20
 #: The name of the counts in the attribute `raw` of an AnnData, which can have other genes than X.
@@ -97,8 +97,8 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
           folder, if they exist: ``features.tsv``, ``genes.tsv`` or ``peaks.bed``, and
           ``barcodes.tsv``.  If the name of the matrix has a prefix before ``matrix.mtx``, these
           files must have the same prefix;
-        - a folder of 10x Genomics with these files;
-
+        - a folder of 10x Genomics with these files, or with one .mtx file of another name, such as
+          ``cells_x_genes.mtx`` of bustools;
         - a .h5 file of Cell Ranger, such as ``filtered_feature_bc_matrix.h5``.  Reading it requires
           h5py.
 
@@ -183,7 +183,7 @@ def _is_hdf5(path: Path) -> bool:
 def has_names(path: Path) -> bool:
     """Whether `read_cells` can read a path: a .h5ad or .mtx file, or a folder of 10x Genomics."""
     if path.is_dir():
-        return not (path / DESCRIPTION).exists() and _existing(path / MATRIX) is not None
+        return not (path / DESCRIPTION).exists() and bool(_matrices(path))
     return path.suffix in HDF5 or path.name.removesuffix(".gz").endswith(".mtx")
 
 
@@ -306,31 +306,41 @@ def _read_cell_ranger(group: Any, layer: str | None) -> tuple[Any, ...]:
         raise BadParameter("layer", "None for a file of Cell Ranger", layer)
     # older files have only the names of genes
     features = group.get("features", {"name": group.get("gene_names")})
+    place = "gene_names" if "gene_names" in group else "features/name"
+    missing = [name for name in ("data", "indices", "shape", place) if name not in group]
+    if missing:
+        raise ValueError(f"its group {group.name!r} lacks {', '.join(missing)}.")
     # features are rows and compressed by column, so that the same arrays have cells as rows
     arrays = tuple(group[name][:] for name in ("data", "indices", "indptr"))
     X = check_csr(csr_matrix(arrays, shape=tuple(group["shape"][:])[::-1]))
     kinds, genomes_of_features = (
         features[name].asstr()[:] if name in features else () for name in ("feature_type", "genome")
     )
-    genomes = dict.fromkeys(filter(None, genomes_of_features))  # some features have none
+    _check_genomes(dict.fromkeys(filter(None, genomes_of_features)))  # some features have none
+    X, names = _of_one_kind(check_counts(X), features["name"].asstr()[:], kinds)
+    return X, names, group["barcodes"].asstr()[:], {}
+
+
+def _check_genomes(genomes: Collection[str]) -> None:
+    """Warn if genes are of several genomes."""
     if len(genomes) > 1:
         warn_user(
             f"The genes are of several genomes: {', '.join(genomes)}. All of them are read. To fit "
             "one genome, pass an AnnData with its genes."
         )
-    X, names = _of_one_kind(check_counts(X), features["name"].asstr()[:], kinds)
-    return X, names, group["barcodes"].asstr()[:], {}
 
 
 def _check_kinds(var: Any) -> None:
     """Warn if the columns of an AnnData are features of several kinds."""
-    # the different values of the column with kinds, in their order
-    kinds = list(map(str, dict.fromkeys(var.get(KINDS, ()))))
-    if len(kinds) > 1:
-        warn_user(
-            f"The features are of several kinds: {', '.join(kinds)}. To fit one of them, pass "
-            f"adata[:, adata.var[{KINDS!r}] == {kinds[0]!r}]."
-        )
+    for name in KINDS:
+        # the different values of the column, in their order
+        kinds = list(map(str, dict.fromkeys(var.get(name, ()))))
+        if len(kinds) > 1:
+            warn_user(
+                f"The features are of several kinds: {', '.join(kinds)}. To fit one of them, pass "
+                f"adata[:, adata.var[{name!r}] == {kinds[0]!r}]."
+            )
+            return
 
 
 def _of_one_kind(X: csr_matrix, features: Any, kinds: Iterable[str]) -> tuple[Any, Any]:
@@ -348,11 +358,17 @@ def _of_one_kind(X: csr_matrix, features: Any, kinds: Iterable[str]) -> tuple[An
     return X[:, columns], [features[column] for column in columns]
 
 
-def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
-    """Return the error for a layer that an AnnData lacks, which names its layers."""
+def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> ValueError:
+    """Return the error for a layer or an X that an AnnData lacks, which names its layers."""
     names = sorted({*layers, *([RAW] if has_raw else ())})
-    none = "None, because there are no layers"
-    return BadParameter("layer", f"one of {names}" if names else none, layer)
+    if not names and layer is None:
+        return ValueError(
+            "There are no counts: X, the layers and raw are missing. Of a MuData or a .h5mu file, "
+            "pass one modality, such as mdata['rna']."
+        )
+    must_be = f"one of {names}" if names else "None, because there are no layers"
+    reason = ", because there is no X" if layer is None else ""
+    return BadParameter("layer", must_be + reason, layer)
 
 
 def _blocks(X: Any, n_entries: int) -> Iterator[csr_matrix]:
@@ -385,6 +401,12 @@ def _existing(path: Path) -> Path | None:
     return next(filter(Path.is_file, (path, packed)), None)
 
 
+def _matrices(path: Path) -> list[Path]:
+    """Return the Matrix Market files of a folder: matrix.mtx, or all those of other names."""
+    matrix = _existing(path / MATRIX)
+    return sorted(path.glob("[!.]*.mtx*")) if matrix is None else [matrix]
+
+
 def _rows_beside(path: Path, names: Iterable[str]) -> list[list[str]] | None:
     """Read the rows of the first file of these names that exists in the folder of a matrix."""
     # what stands before "matrix.mtx", or nothing if the matrix has another name
@@ -394,7 +416,8 @@ def _rows_beside(path: Path, names: Iterable[str]) -> list[list[str]] | None:
     if file is None:
         return None
     with opened(file, "names") as stream:
-        rows = [line.split("\t") for line in read_lines(stream)]
+        # R puts names in quotation marks
+        rows = [[cell.strip('"') for cell in line.split("\t")] for line in read_lines(stream)]
         if ".bed" in file.suffixes:  # regions: chromosome, start and end
             return [[f"{row[0]}:{row[1]}-{row[2]}"] for row in rows]
     return rows
@@ -428,9 +451,22 @@ class _SafeText:
 
 def _read_mtx(path: Path) -> tuple[Any, ...]:
     """Return counts, features and cells of a Matrix Market file, or of a folder that has one."""
-    # if the file does not exist, `opened` raises an error with its name
-    path = (_existing(path / MATRIX) or path / MATRIX) if path.is_dir() else path
+    if path.is_dir():
+        matrices = _matrices(path)
+        if len(matrices) > 1:
+            raise ValueError(
+                f"The folder {fspath(path)!r} has several matrices. Pass the path of one of them: "
+                f"{', '.join(matrix.name for matrix in matrices)}."
+            )
+        # if the file does not exist, `opened` raises an error with its name
+        path = next(iter(matrices), path / MATRIX)
     with opened(path, "Matrix Market counts") as stream, catch_warnings():
+        if stream.read(1) != b"%":
+            raise ValueError(
+                "it does not begin with %%MatrixMarket. Unpack .h5ad and .h5 files, which cannot "
+                "be read compressed. Write other formats, such as .rds, as .h5ad or .mtx."
+            )
+        stream.seek(0)
         simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
         X = check_counts(csr_matrix(mmread(_SafeText(stream)), dtype=np.float64))
     rows = _rows_beside(path, FEATURES)
@@ -449,6 +485,10 @@ def _read_mtx(path: Path) -> tuple[Any, ...]:
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
         X = csr_matrix(X.T)
+    # of two species, names begin with the genome, such as GRCh38_CD4
+    genomes = dict.fromkeys(name.partition("_")[0] for name in features or ())
+    if len(genomes) == 2 < X.shape[1]:
+        _check_genomes(genomes)
     # rows can contain the identifier, the name and the kind of each feature
     kinds = [row[2] if len(row) > 2 else "unknown" for row in rows or ()]
     X, features = _of_one_kind(X, features, kinds)

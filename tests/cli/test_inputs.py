@@ -202,6 +202,74 @@ def test_what_is_odd_in_a_table_is_told(write):
             assert read(write(name, "a first text\n\nb\n")).texts == ["", "b"]
 
 
+def test_blank_lines_of_json_and_lines_of_spaces_are_told(write):
+    with pytest.warns(UserWarning, match="1 lines between rows are blank"):
+        assert read(write("a.jsonl", '{"text": "a"}\n \n{"text": "b"}\n\n')).texts == ["a", "b"]
+    with pytest.warns(UserWarning, match="1 lines between rows are blank"):
+        assert read(write("a.tsv", "text\tn\na\t1\n   \nc\t3\n")).texts == ["a", "c"]
+
+
+@pytest.mark.parametrize("start", ["\ntext\n", "\n\nid,text\n", "  \nid,text\n"])
+def test_a_blank_line_above_the_header(write, start):
+    message = "a.csv' cannot be read .* line 1 is blank, but must contain the names of the columns"
+    refused(message, read, write("a.csv", start + "1,a\n2,b\n"))
+
+
+def test_blank_cells_after_the_last_column(write):
+    """Numbers in the first column do not make them the names of rows that R writes."""
+    for rows in ("1,a,\n2,b,\n", "5,a\n6,b,,\n"):
+        assert read(write("a.csv", "id,text\n" + rows)).texts == ["a", "b"]
+    refused("line 2 has 3 columns", read, write("a.csv", "id,text\n1,a, b\n2,c, d\n"))
+
+
+def test_names_of_rows_without_quotation_marks(write):
+    with pytest.warns(UserWarning, match="a.tsv', all rows have one more column than the header"):
+        assert read(write("a.tsv", "n\ttext\n1\t7\ta\n2\t8\tb\n")).texts == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "name, head, separator, last",
+    [("a.csv", "text", "", "a"), ("a.csv", "n,text", "0,", '9,"one, two"')],
+)
+def test_quotation_marks_that_join_rows_are_told(write, name, head, separator, last):
+    rows = [f"{separator}star {n}" for n in range(9)]
+    rows[2] = f'{separator}"star'
+    rows[5] = f'{separator}moon"' if not separator else f'{separator}"moon'
+    with pytest.warns(UserWarning, match="several lines that look like rows.*1 texts, .* line 7"):
+        assert len(read(write(name, "\n".join([head, *rows, last]))).texts) == 7
+
+
+def test_a_row_that_does_not_end(write):
+    path = write("a.csv", 'n,text\n1,a\n2,"b\n3\n4,d\n')
+    with pytest.warns(UserWarning, match="look like rows"):
+        refused("EOF inside string", read, path)
+
+
+def test_texts_of_several_lines_are_not_told(write):
+    texts = ["one, two\n\nthree, four\n", "five\nsix, seven"]
+    table = "".join(f'{n},"{text}"\n' for n, text in enumerate(texts))
+    assert read(write("a.csv", "id,text\n" + table + '3,"a, b, c"\n')).texts[:2] == texts
+    table = "".join(f'"{text}"\n' for text in texts)
+    assert read(write("a.csv", "text\n" + table)).texts == texts
+
+
+def test_line_breaks_of_databases_are_told(write):
+    path = write("a.tsv", "id\ttext\n1\tthe day\\nThe star\\n\\nAnd\n2\t$\\nu$ is \\tau\n")
+    with pytest.warns(UserWarning, match=r"3 line breaks or tabs are written as .n or .t"):
+        assert len(read(path).texts) == 2
+
+
+def test_files_of_a_folder_that_are_no_plain_texts_are_told(write, tmp_path):
+    write("a.txt", "star")
+    write("b.HTML", "<html>star</html>")
+    write("c.mtx.gz", gzip.compress(b"%%MatrixMarket"))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "c.mtx.gz").rename(tmp_path / "more" / "c.mtx.gz")
+    with pytest.warns(UserWarning, match="that end in .html, .mtx are read as plain texts"):
+        assert len(read(tmp_path).texts) == 3
+    assert len(read(tmp_path, "--files", "*.txt").texts) == 1
+
+
 def test_lines_of_json_are_named(write):
     path = write("a.jsonl", '{"text": "a"}\n\n{"text": "b"\n{"text": "c"}\n')
     refused(r"line 3, .*text.*, is not JSON", read, path)
@@ -294,12 +362,14 @@ def test_quotation_marks_of_texts_in_a_table_with_a_short_row(write):
     rows[7] = '7\tthe end"'
     path = write("a.tsv", "\n".join(["id\ttext", *rows]))
     assert len(read(path).texts) == 20
+    rows[5] = "5"  # between the marks
     rows[12] = "12"
     with pytest.warns(UserWarning, match="rows have fewer columns"):
         assert len(read(write("b.tsv", "\n".join(["id\ttext", *rows]))).texts) == 20
     # quoted texts with line breaks are one text each
     rows[3] = '3\t"Star\nwars"'
     rows[7] = "7\tthe end"
+    rows[5] = "5\tmoon"
     rows[12] = "12\tmoon"
     assert "Star\nwars" in read(write("c.tsv", "\n".join(["id\ttext", *rows]))).texts
 

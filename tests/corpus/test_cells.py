@@ -219,6 +219,41 @@ def test_names_in_other_files(folder):
     assert cells.feature_names[2] == "chr1:2-11" and cells.data.shape == X.shape
 
 
+def test_a_folder_whose_files_have_a_prefix(folder):
+    for path in list(folder.iterdir()):
+        path.rename(folder / f"GSM1_{path.name}")
+    cells = corpus.read_cells(folder)
+    assert_array_equal(cells.data.toarray(), X)
+    assert cells.feature_names.tolist() == GENES and cells.document_names.tolist() == CELLS
+    assert_array_equal(corpus.open_corpus(folder).toarray(), X)
+    mmwrite(folder / "GSM2_matrix.mtx", sparse.coo_matrix(X.T))
+    message = "has several matrices. Pass .*: GSM1_matrix.mtx.gz, GSM2_matrix.mtx"
+    refused(message, corpus.read_cells, folder)
+
+
+def test_a_folder_of_bustools(tmp_path):
+    mmwrite(tmp_path / "cells_x_genes.mtx", sparse.coo_matrix(X))
+    (tmp_path / "cells_x_genes.genes.txt").write_text("\n".join(GENES))
+    (tmp_path / "cells_x_genes.barcodes.txt").write_text("\n".join(CELLS))
+    cells = corpus.read_cells(tmp_path)
+    assert_array_equal(cells.data.toarray(), X)
+    assert cells.feature_names.tolist() == GENES and cells.document_names.tolist() == CELLS
+
+
+def test_names_in_quotation_marks_and_of_two_genomes(folder):
+    names = [f"{'GRCh38' if j < 6 else 'mm10'}_{gene}" for j, gene in enumerate(GENES)]
+    (folder / "features.tsv").write_text("".join(f'"ENSG"\t"{name}"\n' for name in names))
+    with pytest.warns(UserWarning, match="several genomes: GRCh38, mm10. All of them are read"):
+        assert corpus.read_cells(folder).feature_names.tolist() == names
+
+
+@pytest.mark.parametrize("name", ["x.h5ad.gz", "x.h5.gz", "x.rds"])
+def test_compressed_files_of_other_formats(tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(b"\x89HDF\r\n"))
+    message = f"{name}' cannot be read .* does not begin with %%MatrixMarket. Unpack .h5ad and .h5"
+    refused(message, corpus.read_cells, tmp_path / name)
+
+
 def test_names_that_are_there_twice(folder):
     twice = ["a", "b", "a", "a-1", "a", *GENES[5:]]
     (folder / "features.tsv").write_text("\n".join(twice))
@@ -327,6 +362,34 @@ def test_genes_are_read_if_there_are_several_kinds_of_features(tmp_path):
     var = pandas.DataFrame({"feature_types": KINDS}, [line.split("\t")[1] for line in lines])
     with pytest.warns(UserWarning, match="several kinds: Gene Expression, Peaks, Antibody"):
         assert corpus.read_cells(anndata.AnnData(counts, var=var)).data.shape == (12, 9)
+
+
+@pytest.mark.parametrize("name", ["feature_type", "modality"])
+def test_other_columns_with_kinds_of_features(adata, name):
+    adata.var[name] = ["rna"] * 8 + ["atac"] * 4
+    with pytest.warns(UserWarning, match=rf"several kinds: rna, atac. .*adata.var\['{name}'\]"):
+        corpus.read_cells(adata)
+
+
+def test_an_anndata_without_counts(adata, tmp_path):
+    adata.X = None
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    for source in (adata, tmp_path / "a.h5ad"):
+        message = "'layer' .* must be one of .'log'., because there is no X"
+        refused(message, corpus.read_cells, source)
+    del adata.layers["log"]
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    for source in (adata, tmp_path / "a.h5ad"):
+        refused("There are no counts: .* pass one modality", corpus.read_cells, source)
+
+
+@pytest.mark.parametrize("name", ["data", "shape", "features", "features/name"])
+def test_a_file_of_cell_ranger_that_lacks_an_array(tmp_path, name):
+    h5py = pytest.importorskip("h5py")
+    cell_ranger(tmp_path / "x.h5", KINDS[:4])
+    with h5py.File(tmp_path / "x.h5", "a") as file:
+        del file["matrix"][name]
+    refused(f"group '/matrix' lacks {name}", corpus.read_cells, tmp_path / "x.h5")
 
 
 def test_a_second_genome_and_features_of_unknown_kind_are_told(tmp_path):
