@@ -494,17 +494,28 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> dict[st
     # rows by the number of their last line, from the second row on
     lines = {rows.line_num: row if row != [""] else [] for row in rows}  # noqa: B035, it changes
     cells = list(filter(None, lines.values()))  # without blank lines
-    is_numbered = len(cells) > 1 and all(row[0] == str(n) for n, row in enumerate(cells, start=1))
     n_columns = len(header)
     body = text.partition("\n")[2]
     is_quoted = body.startswith('"')
     # instead of blank last cells, or of texts with separators, which spaces often follow
     is_of_r = any(row[-1] for row in cells) and (is_quoted or f"{separator} " not in body)
-    if is_numbered and is_of_r and all(len(row) == n_columns + 1 for row in cells):
+    # numbers from 1, or other names; unquoted names in .csv files may be parts of texts
+    is_numbered = all(row[0] == str(n) for n, row in enumerate(cells, start=1))
+    is_named = is_numbered or (
+        (is_quoted or separator == "\t") and len({row[0] for row in cells}) == len(cells)
+    )
+    n_longer = sum(len(row) == n_columns + 1 for row in cells)
+    if is_named and is_of_r and len(cells) > 1 and 2 * n_longer > len(cells):
+        for line, row in lines.items():
+            if row and len(row) != n_columns + 1:
+                raise ValueError(
+                    f"the row that ends on line {line} has {len(row)} columns, but most rows have "
+                    f"{n_columns + 1}, one more than the header, as R writes names of rows."
+                )
         if not is_quoted:
             warn_user(
-                f"In {origin}, all rows have one more column than the header. The first, numbers "
-                "from 1, is read as the names of rows that R writes."
+                f"In {origin}, all rows have one more column than the header. The first column is "
+                "read as the names of rows that R writes."
             )
         return {"names": ["", *header]}  # the column of row names has no name
     for line, row in lines.items():

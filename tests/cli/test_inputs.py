@@ -222,9 +222,20 @@ def test_blank_cells_after_the_last_column(write):
     refused("line 2 has 3 columns", read, write("a.csv", "id,text\n1,a, b\n2,c, d\n"))
 
 
-def test_names_of_rows_without_quotation_marks(write):
+@pytest.mark.parametrize("names", [("1", "2"), ("3", "12"), ("b", "a")])
+def test_names_of_rows_without_quotation_marks(write, names):
+    """Rows that were chosen in R keep their numbers."""
+    first, second = names
     with pytest.warns(UserWarning, match="a.tsv', all rows have one more column than the header"):
-        assert read(write("a.tsv", "n\ttext\n1\t7\ta\n2\t8\tb\n")).texts == ["a", "b"]
+        path = write("a.tsv", f"n\ttext\n{first}\t7\ta\n{second}\t8\tb\n")
+        assert read(path).texts == ["a", "b"]
+
+
+def test_a_missing_tab_in_a_table_of_r(write):
+    rows = [f"{n}\t7\ta" for n in range(1, 9)]
+    rows[4] = "5\t7 a"
+    path = write("a.tsv", "\n".join(["n\ttext", *rows]))
+    refused("line 6 has 2 columns, but most rows have 3", read, path)
 
 
 @pytest.mark.parametrize(
