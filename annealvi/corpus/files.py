@@ -9,7 +9,7 @@ import lzma
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from os import PathLike, fspath
 from pathlib import PurePath, PurePosixPath
@@ -21,6 +21,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
+from annealvi.exceptions import warn_user
 from annealvi.files import read_archive
 from annealvi.matrices import sound_csr
 
@@ -104,11 +105,20 @@ def unpacked(stream: IO[bytes]) -> IO[bytes]:
 
 def decoded(content: bytes, encodings: str) -> str:
     """Decode a file by the first of the `encodings`, separated by commas, that fits."""
-    *preferred, final = encodings.split(",")
-    for encoding in preferred:
-        with suppress(UnicodeDecodeError):
-            return content.decode(encoding)
-    return content.decode(final)  # raises an error if it does not fit either
+    first, _, others = encodings.partition(",")
+    try:
+        return content.decode(first)
+    except UnicodeDecodeError:
+        if not others:
+            raise
+    text = decoded(content, others)
+    expected = first.removesuffix("-sig")
+    # without the name of the file, so that it is told once for a folder
+    warn_user(
+        f"A file that is not in the encoding {expected} is read in {others}. If letters are "
+        f"wrong, it may be a damaged file in {expected}."
+    )
+    return text
 
 
 def checked_text(text: str, path: str | PathLike, encoding: str) -> str:

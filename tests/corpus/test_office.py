@@ -151,4 +151,5 @@ def test_a_file_in_a_zip_that_is_in_another_encoding_is_named(tmp_path):
         archive.writestr("b/c.txt", "Käse".encode("latin-1"))
     with pytest.raises(ValueError, match=r"b/c\.txt' cannot be read as text"):
         read_zip(tmp_path / "a.zip")
-    assert read_zip(tmp_path / "a.zip", "utf-8,cp1252")["text"] == ["Käse"]
+    with pytest.warns(UserWarning, match="not in the encoding utf-8 is read in cp1252"):
+        assert read_zip(tmp_path / "a.zip", "utf-8,cp1252")["text"] == ["Käse"]
