@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from importlib import import_module
 from os import PathLike, fspath
@@ -10,6 +11,7 @@ from typing import IO, Any
 
 from annealvi._optional import import_optional
 from annealvi.corpus.files import checked_text, decoded, is_hidden, naming
+from annealvi.exceptions import warn_user
 
 #: A zip file (also a .xlsx or .docx file) that unpacks to more bytes is refused.
 LARGEST_UNPACKED = 4 * 2**30
@@ -21,6 +23,9 @@ WORDS = """
 [not(ancestor::w:del or ancestor::w:moveFrom or ancestor::w:rt
     or ancestor::*[local-name() = 'Fallback'])]
 """
+#: The first sheet of an Excel file, and a formula without a result in it.
+SHEET = "xl/worksheets/sheet1.xml"
+NO_RESULT = re.compile(rb'<c (?![^>]*t="str")[^>]*><f[^>]*>[^<]*</f>(?:<v ?/>|<v></v>)?</c>')
 
 
 def read_xlsx(path: str | PathLike) -> Any:
@@ -30,6 +35,14 @@ def read_xlsx(path: str | PathLike) -> Any:
     """
     pandas = import_optional("pandas", "Reading a .xlsx file", "openpyxl")
     check_size(path)
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read(SHEET) if SHEET in archive.namelist() else b""
+    n_formulas = len(NO_RESULT.findall(sheet))
+    if n_formulas:
+        warn_user(
+            f"{fspath(path)!r} contains {n_formulas} formulas without results, which are read as "
+            "empty cells. Open the file in Excel and save it, so that it contains the results."
+        )
     table = pandas.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
     # Excel writes control characters as, for example, _x000D_
     return table.map(import_module("openpyxl.utils.escape").unescape, na_action="ignore")

@@ -45,7 +45,7 @@ def archive(tmp_path):
 
 def test_cells_of_excel_are_texts_and_empty_cells_are_empty(tmp_path):
     dates = pandas.to_datetime(["2020-01-31", "2021-02-28"])
-    frame = pandas.DataFrame({"text": ["one", "=1+1"], "year": [2020, 2021], "day": dates})
+    frame = pandas.DataFrame({"text": ["one", "two"], "year": [2020, 2021], "day": dates})
     frame.assign(note=[None, "NA"]).to_excel(tmp_path / "a.xlsx", index=False)
     table = read_xlsx(tmp_path / "a.xlsx")
     assert table["year"].tolist() == ["2020", "2021"]
@@ -92,6 +92,12 @@ def test_carriage_returns_of_excel(tmp_path):
     frame = pandas.DataFrame({"text": ["star_x000D_planet", "#N/A"]})
     frame.to_excel(tmp_path / "a.xlsx", index=False)
     assert read_xlsx(tmp_path / "a.xlsx")["text"][0] == "star\rplanet"
+
+
+def test_formulas_of_excel_without_results_are_told(tmp_path):
+    pandas.DataFrame({"text": ["=1+1", "two"]}).to_excel(tmp_path / "a.xlsx", index=False)
+    with pytest.warns(UserWarning, match=r"a\.xlsx' contains 1 formulas without results"):
+        assert read_xlsx(tmp_path / "a.xlsx")["text"].tolist() == ["", "two"]
 
 
 def test_a_first_text_of_excel_that_is_read_as_a_header_is_told(tmp_path):
