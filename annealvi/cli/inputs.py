@@ -22,7 +22,9 @@ from annealvi._optional import import_optional
 from annealvi.corpus import read_cells, read_lda_c, read_uci
 from annealvi.corpus.cells import has_names
 from annealvi.corpus.files import (
+    checked_text,
     decoded,
+    is_hidden,
     naming,
     opened,
     read_npz,
@@ -30,7 +32,7 @@ from annealvi.corpus.files import (
     unpacked,
     with_words,
 )
-from annealvi.corpus.office import columns_of, is_hidden, read_docx, read_xlsx, read_zip
+from annealvi.corpus.office import columns_of, read_docx, read_xlsx, read_zip
 from annealvi.exceptions import warn_user
 
 #: The formats of files by the endings of their names.
@@ -53,6 +55,8 @@ ENDINGS = {
 }
 COUNTS = ("npz", "mtx", "h5ad", "10x", "uci", "lda-c")
 FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
+#: Formats that are read from several places of a file, or by its name.
+OF_FILES = (*COUNTS[:4], "parquet", "xlsx", "docx", "zip")
 #: Endings of compressed files, which follow the ending of the format.
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 #: Endings of files that are no plain texts, of which a folder of texts is warned.
@@ -144,9 +148,8 @@ def read_corpus(chosen: Namespace) -> Corpus:
     for option, (is_used, what) in uses.items():
         if getattr(chosen, option) and not is_used:
             raise ValueError(f"--{option} can only be used with {what}. Got {chosen.path!r}.")
-    # these formats are read from several places of a file, or by its name
-    if path.is_fifo() and kind in (*COUNTS[:4], "parquet"):
-        raise ValueError(f"{chosen.path!r} is a pipe. Write the {kind} counts to a file first.")
+    if path.is_fifo() and kind in OF_FILES:
+        raise ValueError(f"{chosen.path!r} is a pipe. Write it to a file first.")
     corpus = (_read_counts if kind in COUNTS else _read_texts)(path, kind, chosen)
     if not len(corpus):
         raise ValueError(f"{corpus.origin} must contain documents. Got no documents.")
@@ -173,23 +176,7 @@ def read_text(path: str | Path, encoding: str) -> str:
     """Read a text file, which may be compressed."""
     with opened(path, "text") as stream:
         text = decoded(stream.read(), encoding)
-    return _checked_text(text.replace("\r\n", "\n").replace("\r", "\n"), path, encoding)
-
-
-def _checked_text(text: str, path: str | Path, encoding: str) -> str:
-    """Check that the content of a file is text, and remove the byte-order mark."""
-    text = text.removeprefix("\ufeff")
-    if "\0" in text:
-        raise ValueError(
-            f"{str(path)!r} is not a text file in the encoding {encoding}: it contains NUL "
-            "characters, like a binary file or a text in UTF-16."
-        )
-    if text.startswith("#doc source pos typeindex type topic"):
-        raise ValueError(
-            f"{str(path)!r} is a state file of MALLET, not a text. "
-            "annealvi.corpus.read_mallet_state reads its counts and topics."
-        )
-    return text
+    return checked_text(text, path, encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
 # ------------------------------------------------------------------------------ texts
@@ -234,7 +221,7 @@ def _read_texts(path: Path, kind: str, chosen: Namespace) -> Corpus:
             f"{origin} has no column 'text'. Name the column of the texts with --text. "
             f"{_list_of_names(names)}"
         )
-    if kind in ("csv", "tsv") and len(names) == 1 and " " in names[0].strip():
+    if kind in ("csv", "tsv", "xlsx") and len(names) == 1 and " " in str(names[0]).strip():
         warn_user(
             f"The first line of {origin}, {names[0]!r:.80}, is read as the header of the column. "
             "If it is a text, add a line with a header, such as text, above it."
@@ -354,11 +341,12 @@ def _read_file_as_table(path: Path, kind: str, encoding: str) -> Any:
         if kind == "parquet":
             table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
             return table.astype(object).where(table.notna(), None)
-        # unpacks the file if its name says that it is compressed
-        with pandas.io.common.get_handle(path, "rb", is_text=False, compression="infer") as handle:
+        # unpacks the file if its name says that it is compressed; `unpacked` knows .zip better
+        packed = None if path.suffix.lower() == ".zip" else "infer"
+        with pandas.io.common.get_handle(path, "rb", is_text=False, compression=packed) as handle:
             content = handle.handle.read()
-        content = unpacked(io.BytesIO(content)).read()  # if it is from a pipe, which has no name
-        text = _checked_text(decoded(content, encoding), path, encoding)
+        content = unpacked(io.BytesIO(content)).read()  # also from a pipe, which has no name
+        text = checked_text(decoded(content, encoding), path, encoding)
         if kind == "jsonl":
             return _columns_of_json(text, repr(str(path)))
         head, _, below = text.partition("\n")

@@ -138,7 +138,10 @@ def read_topics(path: str) -> Source:
 
 def check_output(option: str, path: str) -> None:
     """Raise OSError before the work if a file cannot be written after it."""
-    if Path(path).is_dir() or not os.access(Path(path).parent, os.W_OK):
+    folder = Path(path).parent
+    # a file that exists may be in a folder that is read-only
+    is_writable = os.access(folder, os.W_OK) or os.access(path, os.W_OK)
+    if Path(path).is_dir() or not folder.is_dir() or not is_writable:
         raise OSError(f"{option}: {path!r} must be a file in a folder that you can write to.")
 
 
@@ -229,8 +232,7 @@ def label(chosen: Namespace) -> None:
     if chosen.output is None:
         sys.stdout.write(table.getvalue())
         return
-    # replaces the file that a link points to, only when the new one is complete
-    with replacing(Path(os.path.realpath(chosen.output))) as partial:
+    with replacing(Path(chosen.output)) as partial:
         # names of files can contain bytes that are no characters of UTF-8
         partial.write_text(table.getvalue(), "utf-8", "backslashreplace", newline="")
     say(chosen, f"wrote {chosen.output}")
@@ -243,7 +245,7 @@ def _annotate(source: Source, corpus: Corpus, X: csr_matrix, chosen: Namespace) 
     adata = described(source, corpus, X, chosen).to_anndata(cells)
     if cells is None and "name" in corpus.columns:
         adata.obs_names = corpus.columns["name"]
-    with replacing(Path(os.path.realpath(chosen.output))) as partial:
+    with replacing(Path(chosen.output)) as partial:
         adata.write_h5ad(partial)
     say(chosen, f"wrote {chosen.output}")
 

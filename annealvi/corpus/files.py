@@ -7,10 +7,12 @@ import gzip
 import io
 import lzma
 import re
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from os import PathLike, fspath
+from pathlib import PurePath, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
@@ -19,17 +21,14 @@ from scipy.sparse import csc_matrix, csr_matrix
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
+from annealvi.exceptions import warn_user
 from annealvi.files import read_archive
 from annealvi.matrices import sound_csr
 
 #: Numbers of words or documents below this limit may always have gaps; see :func:`check_gaps`.
 MOST_GAPS = 10**7
-#: The first bytes of compressed files, and what opens them.
-OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ": lzma.LZMAFile,
-}
+#: Beginnings of names that are not documents: hidden files, and lock files of Word.
+NO_DOCUMENT = (".", "~$", "__MACOSX")
 #: A line of LDA-C: the number of words, and pairs of a word and its count.
 LDA_C = re.compile(rb"\d+(?: \d+:[+\-\d.eEinfaN]+)*")
 #: The number of lines that are parsed at a time in files with a line for each entry.
@@ -60,6 +59,40 @@ def opened(path: str | PathLike, kind: str) -> Iterator[IO[bytes]]:
         yield unpacked(file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
 
 
+def _only_member(stream: IO[bytes]) -> IO[bytes]:
+    """Open the only file in a zip file, apart from what macOS adds."""
+    if not zipfile.is_zipfile(stream):  # a damaged one
+        stream.seek(0)
+        return stream
+    archive = zipfile.ZipFile(stream)
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not is_hidden(PurePosixPath(member.filename))
+    ]
+    if len(members) != 1:
+        raise ValueError(
+            "it is a zip file, as those of Excel and Word are, and must contain one file. "
+            f"Got {len(members)} files."
+        )
+    return archive.open(members[0])
+
+
+def _refuse_zstd(stream: IO[bytes]) -> IO[bytes]:
+    """Raise an error, because Python's library does not unpack zstd before 3.14."""
+    raise ValueError("it is compressed by zstd. Unpack it first, or compress it by gzip.")
+
+
+#: The first bytes of compressed files, and what opens them.
+OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+    b"PK\x03\x04": _only_member,
+    b"\x28\xb5\x2f\xfd": _refuse_zstd,
+}
+
+
 def unpacked(stream: IO[bytes]) -> IO[bytes]:
     """Return the unpacked stream, if its first bytes show that it is compressed."""
     beginning = stream.read(8)
@@ -72,11 +105,41 @@ def unpacked(stream: IO[bytes]) -> IO[bytes]:
 
 def decoded(content: bytes, encodings: str) -> str:
     """Decode a file by the first of the `encodings`, separated by commas, that fits."""
-    *preferred, final = encodings.split(",")
-    for encoding in preferred:
-        with suppress(UnicodeDecodeError):
-            return content.decode(encoding)
-    return content.decode(final)  # raises an error if it does not fit either
+    first, _, others = encodings.partition(",")
+    try:
+        return content.decode(first)
+    except UnicodeDecodeError:
+        if not others:
+            raise
+    text = decoded(content, others)
+    expected = first.removesuffix("-sig")
+    # without the name of the file, so that it is told once for a folder
+    warn_user(
+        f"A file that is not in the encoding {expected} is read in {others}. If letters are "
+        f"wrong, it may be a damaged file in {expected}."
+    )
+    return text
+
+
+def checked_text(text: str, path: str | PathLike, encoding: str) -> str:
+    """Check that the content of a file is text, and remove the byte-order mark."""
+    text = text.removeprefix("\ufeff")
+    if "\0" in text:
+        raise ValueError(
+            f"{fspath(path)!r} is not a text file in the encoding {encoding}: it contains NUL "
+            "characters, like a binary file or a text in UTF-16."
+        )
+    if text.startswith("#doc source pos typeindex type topic"):
+        raise ValueError(
+            f"{fspath(path)!r} is a state file of MALLET, not a text. "
+            "annealvi.corpus.read_mallet_state reads its counts and topics."
+        )
+    return text
+
+
+def is_hidden(path: PurePath) -> bool:
+    """Whether a file or one of its folders is none of a user's documents, by its name."""
+    return any(name.startswith(NO_DOCUMENT) for name in path.parts)
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:

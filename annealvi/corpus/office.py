@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import PurePath, PurePosixPath
 from typing import IO, Any
 
 from annealvi._optional import import_optional
-from annealvi.corpus.files import decoded, naming
+from annealvi.corpus.files import checked_text, decoded, is_hidden, naming
+from annealvi.exceptions import warn_user
 
 #: A zip file (also a .xlsx or .docx file) that unpacks to more bytes is refused.
 LARGEST_UNPACKED = 4 * 2**30
-#: Beginnings of names that are not documents: hidden files, and lock files of Word.
-NO_DOCUMENT = (".", "~$", "__MACOSX")
+#: The paragraphs of a Word document, and what is text in them, without text that is deleted, moved
+#: away or a phonetic guide, and without the copies of text boxes for old programs.
+WORDS = """
+(.//w:p | .//w:r/w:t | .//w:r/w:tab | .//w:r/w:ptab | .//w:r/w:br | .//w:r/w:cr
+    | .//w:r/w:noBreakHyphen)
+[not(ancestor::w:del or ancestor::w:moveFrom or ancestor::w:rt
+    or ancestor::*[local-name() = 'Fallback'])]
+"""
+#: The first sheet of an Excel file, and a formula without a result in it.
+SHEET = "xl/worksheets/sheet1.xml"
+NO_RESULT = re.compile(rb'<c (?![^>]*t="str")[^>]*><f[^>]*>[^<]*</f>(?:<v ?/>|<v></v>)?</c>')
 
 
 def read_xlsx(path: str | PathLike) -> Any:
@@ -23,18 +35,35 @@ def read_xlsx(path: str | PathLike) -> Any:
     """
     pandas = import_optional("pandas", "Reading a .xlsx file", "openpyxl")
     check_size(path)
-    return pandas.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read(SHEET) if SHEET in archive.namelist() else b""
+    n_formulas = len(NO_RESULT.findall(sheet))
+    if n_formulas:
+        warn_user(
+            f"{fspath(path)!r} contains {n_formulas} formulas without results, which are read as "
+            "empty cells. Open the file in Excel and save it, so that it contains the results."
+        )
+    table = pandas.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
+    # Excel writes control characters as, for example, _x000D_
+    return table.map(import_module("openpyxl.utils.escape").unescape, na_action="ignore")
 
 
 def read_docx(file: str | PathLike | IO[bytes]) -> list[str]:
-    """Return the paragraphs of a Word document, also those in tables, without empty ones."""
+    """Return the paragraphs of a Word document, also those in tables, without empty ones.
+
+    Tracked changes are accepted: inserted text is a part of its paragraph, deleted text is not.
+    """
     docx = import_optional("docx", "Reading a .docx file")
     check_size(file)
     document = docx.Document(file if hasattr(file, "read") else fspath(file))
-    # all elements of the body that are paragraphs; `document.paragraphs` lacks those in tables
-    elements = document.element.body.iter(docx.oxml.ns.qn("w:p"))
-    paragraphs = [docx.text.paragraph.Paragraph(element, document).text for element in elements]
-    return [paragraph for paragraph in paragraphs if paragraph.strip()]
+    tag = docx.oxml.ns.qn("w:p")
+    texts: dict[Any, str] = {}  # by the elements of paragraphs
+    for element in document.element.body.xpath(WORDS):
+        if element.tag == tag:
+            texts[element] = ""
+        else:  # it belongs to the innermost paragraph, for example of a text box
+            texts[next(element.iterancestors(tag))] += str(element)
+    return [text for text in texts.values() if text.strip()]
 
 
 def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[str]]:
@@ -56,15 +85,11 @@ def read_zip(path: str | PathLike, encoding: str = "utf-8") -> dict[str, list[st
                     documents[inside] = "\n".join(read_docx(file))
                 elif ending == ".txt":
                     with naming(inside, "text"):
-                        documents[inside] = decoded(file.read(), encoding)
+                        text = decoded(file.read(), encoding)
+                    documents[inside] = checked_text(text, inside, encoding)
                 else:
                     raise ValueError(f"it must contain only .txt and .docx files. Got {name!r}.")
     return columns_of(documents)
-
-
-def is_hidden(path: PurePath) -> bool:
-    """Whether a file or one of its folders is none of a user's documents, by its name."""
-    return any(name.startswith(NO_DOCUMENT) for name in path.parts)
 
 
 def columns_of(documents: dict[PurePath, str]) -> dict[str, list[str]]:

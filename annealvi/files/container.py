@@ -16,6 +16,7 @@ import os
 import secrets
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike, fsdecode, fspath
@@ -60,7 +61,7 @@ def write(path: str | PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     plain = _flatten(content, "", tensors)
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     header = {TREE: text, CHECKSUM: _checksum(text, tensors)}
-    with replacing(Path(os.path.realpath(fsdecode(path)))) as partial:
+    with replacing(Path(fsdecode(path))) as partial:
         try:
             save_file(tensors, partial, metadata=header)
         except SafetensorError as error:
@@ -119,29 +120,42 @@ def read_archive(path: str | PathLike, what: str) -> dict[str, NDArray]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a new file, which is moved to `path` at the end, or removed after an error."""
+    """Yield a new file, which is moved to `path` at the end, or removed after an error.
+
+    A link stays a link: the file that it points to is replaced.  If `path` is a device or a pipe,
+    or if its folder refuses new or hidden files, the contents are copied to it instead.
+    """
+    is_moved = path.is_file() or not path.exists()  # not a device or a pipe
+    target = Path(os.path.realpath(path))
     # shortened, because the length of file names is limited
-    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.partial")
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.partial")
     try:
-        temporary.touch(exist_ok=False)
+        if is_moved:
+            temporary.touch(exist_ok=False)
+    except PermissionError:
+        is_moved = False
     except OSError as error:
         error.filename = str(path)  # the user's path instead of the temporary one
         raise
+    if not is_moved:
+        temporary = Path(tempfile.gettempdir(), temporary.name)
+        temporary.touch(0o600, exist_ok=False)
     # the new file gets the permissions of the old one
-    mode = (path if path.exists() else temporary).stat().st_mode & 0o777
+    mode = (target if target.exists() else temporary).stat().st_mode & 0o777
     try:
         yield temporary
         flush(temporary)  # the new file must be on the disk before it replaces the old one
-        with suppress(OSError):  # the contents matter more than their protection
-            temporary.chmod(mode)
-        try:
-            temporary.replace(path)
-        except OSError:  # for example, if a single file is mounted into a container
-            shutil.copyfile(temporary, path)
-            temporary.unlink()
-    except BaseException:
+        if is_moved:
+            with suppress(OSError):  # the contents matter more than their protection
+                temporary.chmod(mode)
+            # an error, for example, if a single file is mounted into a container
+            with suppress(OSError):
+                temporary.replace(target)
+                return
+        with temporary.open("rb") as source, path.open("wb") as file:
+            shutil.copyfileobj(source, file)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def view_of(path: str | PathLike) -> NDArray[np.uint8]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import date
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -103,8 +102,8 @@ def write_table(frame: Any, path: str | PathLike) -> None:
     if any(levels) or not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names=levels, allow_duplicates=True)
     text = frame.to_csv(index=False, lineterminator="\n") if suffix == ".csv" else _latex(frame)
-    # the file is replaced only when the new one is complete; a link stays a link
-    with replacing(Path(os.path.realpath(name))) as partial:
+    # the file is replaced only when the new one is complete
+    with replacing(Path(name)) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
 
 

@@ -210,6 +210,7 @@ FRAME = pandas.DataFrame({"text": ["one", "naïve"], "year": [2000, 2001], "note
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:A file that is not in the encoding utf-8 is read in cp1252")
 def test_files_of_each_kind_are_read(empty, name, content, columns, first):
     answer = empty.post("upload", params={"name": name}, content=content)
     assert answer.status_code == 200, answer.text

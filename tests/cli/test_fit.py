@@ -245,6 +245,7 @@ def test_quiet_says_nothing(call, jsonl):
 @cases(
     "options, words",
     (["--report", "no/topics.html"], "--report: 'no/topics.html' must be a file in a folder"),
+    (["--model", "../papers.jsonl/x"], "--model: '../papers.jsonl/x' must be a file in a folder"),
     (["--model", "."], "--model: '.' must be a file in a folder"),
     (["--report", "x", "--model", "x"], "must be different files. Got 'x' for both"),
     (

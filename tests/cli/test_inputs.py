@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+import zipfile
 
 import numpy as np
 import pytest
@@ -158,7 +159,8 @@ def test_files_of_a_folder_in_several_encodings(write, tmp_path):
     message = r"b.txt' .*1 of 3 files cannot be read: b.txt. .*--encoding utf-8,cp1252 .*"
     refused(message + "--files to read only", read, tmp_path)
     refused(message + "narrower pattern", read, tmp_path, "--files", "*.txt")
-    assert read(tmp_path, "--encoding", "utf-8,cp1252").texts == ["Käse"] * 3
+    with pytest.warns(UserWarning, match="not in the encoding utf-8 is read in cp1252"):
+        assert read(tmp_path, "--encoding", "utf-8,cp1252").texts == ["Käse"] * 3
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl"])
@@ -171,8 +173,26 @@ def test_texts_from_a_pipe(name, tmp_path):
         assert read(tmp_path / name).texts == ["moon"]
         writer.join()
         (tmp_path / name).unlink()
-    os.mkfifo(tmp_path / "a.npz")
-    refused("a.npz' is a pipe. Write the npz counts to a file", read, tmp_path / "a.npz")
+    for kind in ("npz", "docx", "zip", "xlsx"):
+        os.mkfifo(tmp_path / f"a.{kind}")
+        refused(f"a.{kind}' is a pipe. Write it to a file first", read, tmp_path / f"a.{kind}")
+
+
+@pytest.mark.parametrize("name", ["a.txt.zip", "a.csv.zip"])
+def test_a_compressed_file_as_macos_makes_it(tmp_path, name):
+    members = {"papers/": "", "papers/a": "text\nmoon", "__MACOSX/papers/._a": "x"}
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    assert read(tmp_path / name).texts[-1] == "moon"
+    with zipfile.ZipFile(tmp_path / name, "a") as archive:
+        archive.writestr("papers/b", "text")
+    refused(f"{name}' cannot be read as .*must contain one file. Got 2", read, tmp_path / name)
+
+
+def test_a_file_that_is_compressed_by_zstd(write):
+    path = write("a.txt.zst", b"\x28\xb5\x2f\xfd\x04\x00")
+    refused("a.txt.zst' cannot be read as text: it is compressed by zstd", read, path)
 
 
 MARKS = {

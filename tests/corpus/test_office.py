@@ -45,7 +45,7 @@ def archive(tmp_path):
 
 def test_cells_of_excel_are_texts_and_empty_cells_are_empty(tmp_path):
     dates = pandas.to_datetime(["2020-01-31", "2021-02-28"])
-    frame = pandas.DataFrame({"text": ["one", "=1+1"], "year": [2020, 2021], "day": dates})
+    frame = pandas.DataFrame({"text": ["one", "two"], "year": [2020, 2021], "day": dates})
     frame.assign(note=[None, "NA"]).to_excel(tmp_path / "a.xlsx", index=False)
     table = read_xlsx(tmp_path / "a.xlsx")
     assert table["year"].tolist() == ["2020", "2021"]
@@ -60,6 +60,58 @@ def test_paragraphs_of_word_and_those_in_tables(tmp_path):
     path = word_file(tmp_path / "a.docx", "one", " ", "two\nlines", table=["in a cell"])
     assert read_docx(path) == ["one", "two\nlines", "in a cell"]
     assert read(path).texts == ["one", "two\nlines", "in a cell"]
+
+
+def test_changes_and_fields_in_a_document_of_word(tmp_path):
+    def run(text):
+        return f"<w:r><w:t>{text}</w:t></w:r>"
+
+    def box(text):
+        return f"<w:r><w:pict><w:txbxContent><w:p>{run(text)}</w:p></w:txbxContent></w:pict></w:r>"
+
+    inside = [
+        "<w:pPr><w:tabs><w:tab/></w:tabs></w:pPr>",
+        run("a"),
+        f"<w:ins>{run('b')}</w:ins><w:moveTo>{run('c')}</w:moveTo>",
+        f"<w:del><w:r><w:delText>x</w:delText></w:r></w:del><w:moveFrom>{run('y')}</w:moveFrom>",
+        f"<w:smartTag>{run('d')}</w:smartTag><w:fldSimple>{run('e')}</w:fldSimple>",
+        f"<w:sdt><w:sdtContent>{run('f')}</w:sdtContent></w:sdt><w:r><w:tab/></w:r>",
+        f"<mc:AlternateContent><mc:Choice>{box('in a box')}</mc:Choice>",
+        f"<mc:Fallback>{box('in a box')}</mc:Fallback></mc:AlternateContent>",
+        f"<w:hyperlink>{run('g')}</w:hyperlink>",
+    ]
+    spaces = f'{docx.oxml.ns.nsdecls("w")} xmlns:mc="http://example.org"'
+    document = docx.Document()
+    paragraph = docx.oxml.parse_xml(f"<w:p {spaces}>{''.join(inside)}</w:p>")
+    document.element.body.insert(0, paragraph)
+    document.save(tmp_path / "a.docx")
+    assert read_docx(tmp_path / "a.docx") == ["abcdef\tg", "in a box"]
+
+
+def test_carriage_returns_of_excel(tmp_path):
+    frame = pandas.DataFrame({"text": ["star_x000D_planet", "#N/A"]})
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    assert read_xlsx(tmp_path / "a.xlsx")["text"][0] == "star\rplanet"
+
+
+def test_formulas_of_excel_without_results_are_told(tmp_path):
+    pandas.DataFrame({"text": ["=1+1", "two"]}).to_excel(tmp_path / "a.xlsx", index=False)
+    with pytest.warns(UserWarning, match=r"a\.xlsx' contains 1 formulas without results"):
+        assert read_xlsx(tmp_path / "a.xlsx")["text"].tolist() == ["", "two"]
+
+
+def test_a_first_text_of_excel_that_is_read_as_a_header_is_told(tmp_path):
+    frame = pandas.DataFrame({"first text": ["second text", "third text"]})
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    with pytest.warns(UserWarning, match=r"The first line of .*'first text', is read as the hea"):
+        assert len(read(tmp_path / "a.xlsx")) == 2
+
+
+def test_a_file_in_a_zip_file_that_is_no_text_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("scan.txt", "star".encode("utf-16-le"))
+    with pytest.raises(ValueError, match=r"'scan.txt' is not a text file in the encoding utf-8"):
+        read(tmp_path / "a.zip")
 
 
 def test_files_in_a_zip_file_are_documents(archive):
@@ -105,4 +157,5 @@ def test_a_file_in_a_zip_that_is_in_another_encoding_is_named(tmp_path):
         archive.writestr("b/c.txt", "Käse".encode("latin-1"))
     with pytest.raises(ValueError, match=r"b/c\.txt' cannot be read as text"):
         read_zip(tmp_path / "a.zip")
-    assert read_zip(tmp_path / "a.zip", "utf-8,cp1252")["text"] == ["Käse"]
+    with pytest.warns(UserWarning, match="not in the encoding utf-8 is read in cp1252"):
+        assert read_zip(tmp_path / "a.zip", "utf-8,cp1252")["text"] == ["Käse"]

@@ -5,6 +5,8 @@ import json
 import os
 import random
 import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pprint import pformat
 from unittest.mock import Mock
@@ -199,6 +201,34 @@ def test_a_link_stays_a_link(path, tmp_path):
     link.symlink_to(path)
     write(link, "test", {"a": 1})
     assert link.is_symlink() and read(path, "test")["tree"] == {"a": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
+def test_a_pipe_stays_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        received = pool.submit(pipe.read_bytes)
+        write(pipe, "test", {"a": 1})
+        (tmp_path / "x").write_bytes(received.result(10))
+    assert pipe.is_fifo() and read(tmp_path / "x", "test")["tree"] == {"a": 1}
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["some.safetensors", "new"])
+def test_a_folder_that_refuses_hidden_files(path, monkeypatch, name):
+    def touch(file, *args, **options):
+        if file.parent == path.parent:
+            raise PermissionError(errno.EACCES, "Permission denied", str(file))
+        made(file, *args, **options)
+
+    made = Path.touch
+    monkeypatch.setattr(Path, "touch", touch)
+    monkeypatch.setattr(container.tempfile, "tempdir", str(path.parent.parent))
+    write(path.with_name(name), "test", {"a": 2})
+    assert read(path.with_name(name), "test")["tree"] == {"a": 2}
+    assert {each.name for each in path.parent.iterdir()} == {path.name, name}
+    assert not list(path.parent.parent.glob("*.partial"))
 
 
 def test_a_long_name(tmp_path):
