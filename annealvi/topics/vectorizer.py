@@ -22,7 +22,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import as_array, checked, naming
+from annealvi.checks import checked, is_missing, naming
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
 from annealvi.topics.languages import (
@@ -65,8 +65,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
         if are_tokens(text):
             text = Tokens(check_texts(text, f"{name}[{number}]", min_documents=0))
         if not isinstance(text, str):
-            # the last two are missing values of pandas
-            missing = str(text) in ("None", "nan", "<NA>", "NaT")
+            missing = is_missing(text)
             hint = "Remove the document, or replace it by ''." if missing else ""
             if isinstance(text, bytes | bytearray):
                 hint = "Decode bytes, for example by text.decode('utf-8')."
@@ -81,8 +80,11 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
                 f"{name}[{number}]", "a str", (text if missing else type(text)), hint
             )
         checked_texts.append(text)
-    words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
-    if min_documents and share_with_spaces(words) >= 0.5:
+    rows = [text.tokens for text in checked_texts if isinstance(text, Tokens)]
+    groups: list = [[*chain.from_iterable(rows)]]
+    if len(rows) > 1 and len({*map(len, rows)}) == 1:
+        groups += zip(*rows, strict=True)  # the columns, if this is a table
+    if min_documents and max(map(share_with_spaces, groups)) >= 0.5:
         warn_user(
             f"Many words in the lists of {name!r} contain spaces. Each "
             "of them is counted as one word. Pass texts as str, not as rows of a table."
@@ -667,6 +669,27 @@ class TopicVectorizer(CountVectorizer):
         self.fixed_vocabulary_ = fitted.fixed_vocabulary_
         return X
 
+    @checked
+    def transform(self, raw_documents: Iterable[str]) -> csr_matrix:
+        """Count the words of texts.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Texts; each can also be a list of words.
+
+        Returns
+        -------
+        CSR matrix of shape (n_samples, n_words)
+
+        Raises
+        ------
+        TypeError
+            If a document is neither a str nor a list of str.
+        """
+        texts = check_texts(raw_documents, "raw_documents", min_documents=0)
+        return super().transform(readable(self, texts))
+
 
 def count_words(
     vectorizer: Any,
@@ -931,25 +954,20 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
                 stop_words,
             )
         stop_words = [word for language in languages for word in stop_words_of(language)]
-    elif (
-        is_list(stop_words)
-        and len(stop_words)
-        and all(languages_in(str(word)) for word in stop_words)
-    ):
-        warn_user(
-            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
-            f"languages, pass {','.join(stop_words)!r}."
-        )
-    array = as_array(stop_words)
-    words = array.tolist() if array.ndim == 1 else [None]
+    words = list(stop_words) if is_list(stop_words) else [None]
     if not all(isinstance(word, str) for word in words):
         raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
+    if words and all(map(languages_in, words)):
+        warn_user(
+            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
+            f"languages, pass {','.join(words)!r}."
+        )
     if isinstance(analyzer, str):  # preprocess them as words of texts
         _check_parameters(vectorizer)
         plain = copied(vectorizer).set_params(analyzer="word", ngram_range=(1, 1), input="content")
         analyze = plain.build_analyzer()
         words += [token for word in words for token in analyze(word)]
-    return vectorizer.set_params(stop_words=sorted(set(words)))
+    return vectorizer.set_params(stop_words=sorted({*map(str, words)}))
 
 
 def _check_parameters(vectorizer: Any) -> None:

@@ -6,6 +6,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
+from annealvi.corpus import stream_texts
 from annealvi.topics import TopicVectorizer
 from annealvi.topics import vectorizer as module
 from annealvi.topics.markup import cleaned
@@ -63,6 +64,18 @@ def test_given_limits_are_those_of_scikit_learn(given):
 def test_words_begin_with_a_letter():
     vectorizer = TopicVectorizer().fit(["a 1999 b2b Ärger 3d x_1 _y", "über 12"])
     assert vectorizer.get_feature_names_out().tolist() == ["b2b", "x_1", "ärger", "über"]
+
+
+def test_lists_of_words_are_counted_after_a_fit_too():
+    lists = [["Star", "moon"], ["moon", "jam", "jam"]]
+    vectorizer = TopicVectorizer(min_df=1, max_df=1.0)
+    X = vectorizer.fit_transform(lists).toarray()
+    assert_array_equal(vectorizer.transform(lists).toarray(), X)
+    assert_array_equal(vectorizer.transform(["star moon", "jam moon jam"]).toarray(), X)
+    blocks = list(stream_texts(iter(lists), vectorizer, block_size=1))
+    assert_array_equal(np.vstack([block.toarray() for block in blocks]), X)
+    assert vectorizer.transform([]).shape == (0, 3)
+    refused(r"'raw_documents\[1\]' .* must be a str. Got None", vectorizer.transform, ["moon", None])
 
 
 def test_words_that_are_kept():
@@ -124,7 +137,7 @@ def test_stop_words_of_a_vectorizer_come_first(words):
     assert with_stop_words(CountVectorizer(stop_words=["of"]), words).stop_words == ["of"]
 
 
-@pytest.mark.parametrize("words", [[1, 2], ["a", None], [["a"], ["b", "c"]], np.ones(2)])
+@pytest.mark.parametrize("words", [[1, 2], ["a", 1], ["a", None], [["a"], ["b", "c"]], np.ones(2)])
 def test_stop_words_that_are_none(words):
     refused("'stop_words' parameter must be 'english'", with_stop_words, TopicVectorizer(), words)
 
