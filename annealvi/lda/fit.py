@@ -447,7 +447,7 @@ def prepare_portion(state: LDAState, X: csr_matrix, settings: Settings, populati
     `population` is the number of documents in the stream.  An error leaves the state unchanged.
     """
     if not check_counts(X, population, "total_samples"):
-        warn_user("All counts in X are 0. Nothing is learned from these documents.")
+        warn_user("The documents contain no counted word. Nothing is learned from them.")
     model = state.model
     model.n_documents = population
     model.n_words = None  # unknown in a stream

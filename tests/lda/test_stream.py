@@ -70,7 +70,7 @@ def test_memory_is_given_back(let_go):
 
 def test_a_portion_without_words_is_told():
     model = lda().partial_fit(X[:7])
-    with pytest.warns(UserWarning, match="All counts in X are 0. Nothing is learned from these"):
+    with pytest.warns(UserWarning, match="no counted word. Nothing is learned from them"):
         model.partial_fit(0 * X[:7])
 
 
