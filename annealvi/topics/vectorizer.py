@@ -996,7 +996,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
             )
         stop_words = [word for language in languages for word in stop_words_of(language)]
     is_row = is_list(stop_words) and getattr(stop_words, "ndim", 1) == 1
-    words = list(stop_words) if is_row else [None]
+    words: list = list(stop_words) if is_row else [None]
     if not all(isinstance(word, str) for word in words):
         raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
     if words and all(map(languages_in, words)):
