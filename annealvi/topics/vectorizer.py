@@ -83,7 +83,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
         checked_texts.append(text)
     rows = [text.tokens for text in checked_texts if isinstance(text, Tokens)]
     groups: list = [[*chain.from_iterable(rows)]]
-    if len(rows) > 1 and len({*map(len, rows)}) == 1:
+    if len(rows) > 9 and len({*map(len, rows)}) == 1:  # few lists may be alike by chance
         groups += zip(*rows, strict=True)  # the columns, if this is a table
     if min_documents and max(map(share_with_spaces, groups)) >= 0.5:
         warn_user(

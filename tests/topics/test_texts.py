@@ -148,7 +148,7 @@ def test_rows_with_names_are_no_texts():
 
 @pytest.mark.parametrize("row", [["a first text", "a title"], ["7", "a_name", "a first text"]])
 def test_rows_of_a_table_are_told(row):
-    for rows in ([row] * 3, np.array([row] * 3), map(list, [row] * 3)):
+    for rows in ([row] * 10, np.array([row] * 10), map(list, [row] * 10)):
         with pytest.warns(UserWarning, match="Many words in the lists .* contain spaces"):
             check_texts(rows)
 
