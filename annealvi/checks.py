@@ -172,6 +172,11 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(None)  # an array of dtype object
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or one of the missing values of pandas."""
+    return not isinstance(value, str) and str(value) in ("None", "nan", "<NA>", "NaT")
+
+
 def check_width(
     X: Any, n: int, owner: str, what: str = " features as input", name: str = "X"
 ) -> None:

@@ -18,10 +18,10 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import COUNT, validated
+from annealvi.checks import COUNT, is_missing, validated
 from annealvi.corpus.files import matrix_of, opened, parse_lda_c, read_header, triples
 from annealvi.corpus.gensim import counts_of, words_of
-from annealvi.exceptions import warn_user
+from annealvi.exceptions import BadParameter, warn_user
 
 Blocks = Iterator[csr_matrix]
 #: The default number of documents in a block.
@@ -221,7 +221,7 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
         If the vectorizer must be fitted but is not fitted.
     TypeError
         If `documents` is not an iterable, is a single str, or contains an item that the vectorizer
-        does not accept.
+        does not accept, such as a missing value.
 
     Examples
     --------
@@ -235,9 +235,19 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
         raise TypeError("'documents' must be an iterable of texts. Got a single text.")
     if issparse(documents):
         raise TypeError("'documents' must be an iterable of texts. Got a sparse matrix.")
+    if hasattr(documents, "columns"):
+        raise TypeError(
+            "'documents' must be an iterable of texts. Got a table; choose one of its columns, "
+            f"{[*map(str, documents.columns)][:10]}."
+        )
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
     for number, chunk in enumerate(_chunks(documents, block_size, "documents")):
+        for position, text in enumerate(chunk, number * block_size):
+            if is_missing(text):
+                raise BadParameter(
+                    f"documents[{position}]", "a text", text, "Remove it, or replace it by ''."
+                )
         try:
             counts = vectorizer.transform(chunk)
         except AttributeError as error:  # raised by a text that is not a str

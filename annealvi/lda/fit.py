@@ -19,6 +19,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from annealvi.checks import check_counts
+from annealvi.exceptions import warn_user
 from annealvi.files.schema import Array, Flag, Integer, Listed, Number, Schema, Tree, damaged
 from annealvi.inference import (
     Callbacks,
@@ -445,7 +446,8 @@ def prepare_portion(state: LDAState, X: csr_matrix, settings: Settings, populati
 
     `population` is the number of documents in the stream.  An error leaves the state unchanged.
     """
-    check_counts(X, population, "total_samples")
+    if not check_counts(X, population, "total_samples"):
+        warn_user("The documents contain no counted word. Nothing is learned from them.")
     model = state.model
     model.n_documents = population
     model.n_words = None  # unknown in a stream

@@ -17,7 +17,14 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 
 from annealvi.topics.markup import markup_in
-from annealvi.topics.vectorizer import REMEMBERED, Vocabulary, limits_of, readable, with_vocabulary
+from annealvi.topics.vectorizer import (
+    REMEMBERED,
+    TopicVectorizer,
+    Vocabulary,
+    limits_of,
+    readable,
+    with_vocabulary,
+)
 
 #: If there are more candidates, half of this number are kept: first those in most documents, and
 #: among words in equally many documents the latest.
@@ -26,7 +33,8 @@ MOST = 200_000
 
 def grows(vectorizer: Any, vocabulary: Vocabulary) -> bool:
     """Whether words may be added: not if the user passed the words or overrides `transform`."""
-    return bool(vocabulary.limits) and type(vectorizer).transform is CountVectorizer.transform
+    usual = CountVectorizer.transform, TopicVectorizer.transform
+    return bool(vocabulary.limits) and type(vectorizer).transform in usual
 
 
 def first_candidates(vectorizer: Any, texts: list[str]) -> dict[str, int]:
@@ -70,7 +78,8 @@ def next_block(
     for word in new:
         del candidates[word]
     # texts are words already, so the analyzer of this copy only makes lists of them
-    X = csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
+    counter = copy.copy(vectorizer).set_params(analyzer=list)
+    X = csr_matrix(CountVectorizer.transform(counter, words))
     n_counted = vocabulary.n_counted  # mean number of counted words in a text
     if n_counted is not None:
         n_counted = float(n_counted * n_before + X.sum()) / n_documents

@@ -38,11 +38,13 @@ WITHIN = frozenset(
 GAP = "\n\n"
 #: Decoding is repeated, because texts of web pages may have been escaped more than once.
 MOST_TIMES = 3
-#: Accents and letters of LaTeX, such as in Schr\\"odinger, \\v{C}ech and S\\o ren.  A program may
-#: have doubled the backslash.
+#: Accents and letters of LaTeX, such as in Schr\\"odinger, \\v{C}ech and S\\o ren.  Programs may
+#: have doubled the backslash, more than once.
 ACCENT = re.compile(
-    r"""\{?\\{1,2}(?:(?P<sign>["'`^~=.])|(?P<name>[uvHckrdb])(?:\s+|(?=\{)))"""
-    r"""(?P<brace>\{)?(?:\\(?=[ij](?![A-Za-z])))?(?P<letter>[A-Za-z])(?:(?<=\\[ij])\s)?(?(brace)\})\}?"""
+    r"""(?:(?:\\(?:text|mbox))?\{)?\\{1,4}"""
+    r"""(?:(?P<sign>["'`^~=.])|(?P<name>[uvHckrdb])(?:\s+|(?=[{\u00c0-\u1eff])))"""
+    r"""(?P<brace>\{)?(?:\\(?:(?:rm|bf|it|em|sc|sf|tt)\s+|(?=[ij](?![A-Za-z]))))?"""
+    r"""(?P<letter>[A-Za-z]|(?(name)[\u00c0-\u1eff]|(?!)))(?:(?<=\\[ij])\s)?(?(brace)\})\}?(?:\{\})?"""
 )
 COMBINING = dict(
     zip(
@@ -57,8 +59,9 @@ LETTER = re.compile(
 LETTERS = {"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "aa": "å", "AA": "Å"}
 LETTERS |= {"dj": "đ", "DJ": "Đ", "dh": "ð", "DH": "Ð", "th": "þ", "TH": "Þ", "ng": "ŋ", "NG": "Ŋ"}
 LETTERS |= {"o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "i": "i"}
-#: An apostrophe that a program has escaped, as in don\\'t, and a quotation mark that ends a quote.
-ESCAPED = re.compile(r"(?<=[A-Za-z])\\{1,2}'(?=(?:s|t|d|m|ll|ve|re)\b)")
+#: An apostrophe that a program has escaped or doubled, as in don\\'t, and a quotation mark that
+#: ends a quote.
+ESCAPED = re.compile(r"(?<=[A-Za-z])(?:\\{1,2}(?:'|u2019)|'')(?=(?:s|t|d|m|ll|ve|re)\b)")
 END_OF_QUOTE = re.compile(r"""\\(["'`])(?![A-Za-z{\\])""")
 
 
@@ -77,7 +80,8 @@ def _with_accents(text: str) -> str:
         # Unicode has no letter with this accent if the composed form has two characters
         return match[0] if len(composed) > 1 or (is_quote and begins_word) else composed
 
-    text = ACCENT.sub(accented_letter, text)
+    for _ in range(2):  # a letter may have two accents
+        text = ACCENT.sub(accented_letter, text)
     return LETTER.sub(lambda match: LETTERS[match[1]], text)
 
 

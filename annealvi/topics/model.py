@@ -1115,14 +1115,16 @@ class TopicModel(
         vocabulary = self._vocabulary
         if not growing.grows(vectorizer, vocabulary):  # no words are added
             X = _counts(vectorizer, texts)
-            warn_of_empty(X, NOTHING_LEARNED)
+            if X.nnz:  # otherwise `lda_` warns
+                warn_of_empty(X, NOTHING_LEARNED)
             self.lda_.partial_fit(X)
             return
         # words that may be added; after a `fit`, those that it excluded
         before = getattr(self, "_candidates", None)
         before = growing.candidates_of_fit(vocabulary) if before is None else before
         vectorizer, after, candidates, X = growing.next_block(vectorizer, vocabulary, before, texts)
-        warn_of_empty(X, NOTHING_LEARNED)
+        if X.nnz:
+            warn_of_empty(X, NOTHING_LEARNED)
         n_new = len(after.words) - len(vocabulary.words)
         if n_new:
             with writing(self.lda_), changing(self):

@@ -13,6 +13,7 @@ from functools import cache, partial
 from itertools import chain, islice
 from numbers import Integral
 from os import PathLike
+from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import as_array, checked, naming
+from annealvi.checks import checked, is_missing, naming
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
 from annealvi.topics.languages import (
@@ -65,8 +66,7 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
         if are_tokens(text):
             text = Tokens(check_texts(text, f"{name}[{number}]", min_documents=0))
         if not isinstance(text, str):
-            # the last two are missing values of pandas
-            missing = str(text) in ("None", "nan", "<NA>", "NaT")
+            missing = is_missing(text)
             hint = "Remove the document, or replace it by ''." if missing else ""
             if isinstance(text, bytes | bytearray):
                 hint = "Decode bytes, for example by text.decode('utf-8')."
@@ -81,8 +81,11 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
                 f"{name}[{number}]", "a str", (text if missing else type(text)), hint
             )
         checked_texts.append(text)
-    words = [word for text in checked_texts if isinstance(text, Tokens) for word in text.tokens]
-    if min_documents and share_with_spaces(words) >= 0.5:
+    rows = [text.tokens for text in checked_texts if isinstance(text, Tokens)]
+    groups: list = [[*chain.from_iterable(rows)]]
+    if len(rows) > 9 and len({*map(len, rows)}) == 1:  # few lists may be alike by chance
+        groups += zip(*rows, strict=True)  # the columns, if this is a table
+    if min_documents and max(map(share_with_spaces, groups)) >= 0.5:
         warn_user(
             f"Many words in the lists of {name!r} contain spaces. Each "
             "of them is counted as one word. Pass texts as str, not as rows of a table."
@@ -264,28 +267,61 @@ UNSPACED = {
 ENOUGH = 0.02
 
 
-#: Signs within words, each with a pattern of what people type instead of it: for Ukrainian and
-#: Belarusian, for Hebrew acronyms and foreign sounds, and for Uzbek.
+#: What signs within words are replaced by, each with a pattern of what people type instead: for
+#: Ukrainian and Belarusian, for Hebrew acronyms and foreign sounds, for Uzbek, and for accents that
+#: a PDF has before their letters.
 INNER = {
-    "ʼ": "['’](?<=[Ѐ-ӿ].)(?=[Ѐ-ӿ])",
+    "ʼ": "['’‘`´′‛*](?<=[Ѐ-ӿ].)(?:(?=[яюєїеёіЯЮЄЇЕЁІ])|(?<=['’])(?=[Ѐ-ӿ]))",
     "״": '["”](?<=[א-ת].)(?=[א-ת])',
     "׳": "['’](?<=[א-ת].)(?=[א-ת])",
     "ʻ": r"‘(?<=[oOgG].)(?=\w)",
+    "\\1\u0308": "¨(?<=[A-Za-z].)([aeiouAEIOU])",
+    "\\1\u030c": "ˇ([cdenrstzCDENRSTZ])",
+    "\\1\u0327": "¸(?<=[A-Za-z].)([cstCST])",
 }
+#: Words such as oʻzbek and yoʻq tell that a text is in Uzbek, where other signs are typed for ʻ.
+UZBEK = re.compile(
+    r"['’`](?=[zlqgapZLQGAP])"
+    r"(?i:(?<=\bo.)z|(?<=\bbo.)l|(?<=\byo.)q|(?<=\bto.)g|(?<=\bg.)al|(?<=\bko.)p)"
+)
+TYPED_UZBEK = re.compile(r"['’`](?<=[oOgG].)(?=\w)")
+#: The sign in Lehrer*innen, which is written in several ways.
+GENDERED = re.compile(r"(?<=[a-zäöüß])[*:_](?=innen\b)")
 #: Letters and digits in a style, such as fullwidth, bold, lowered or joined (ligatures).
-STYLED = re.compile("[\u2080-\u2089\ufb00-\ufb06\uff10-\uff5a\U0001d400-\U0001d7ff]+")
+LETTERS = "\u2080-\u2089\ufb00-\ufb06\uff10-\uff5a\U0001d400-\U0001d7ff"
+#: Letters that are whole words if they are raised, in circles or in boxes; one alone is a note.
+RAISED = "\u02b0-\u02b8\u02e0-\u02e4\u1d2c-\u1d6a\u1d9b-\u1dbf\u24b6-\u24e9\U0001f130-\U0001f189"
+#: This pattern and the next ones begin with a set, because such a search is several times faster.
+STYLED = re.compile(
+    rf"[{LETTERS}{RAISED}](?:(?<=[{LETTERS}])[{LETTERS}]*|(?<!\w.)[{RAISED}]+(?!\w))"
+)
+#: Letters in dark circles and dark boxes, for which Unicode has no compatible letters.
+BOXED = dict(
+    zip([*range(0x1F150, 0x1F16A), *range(0x1F170, 0x1F18A)], 2 * ascii_uppercase, strict=True)
+)
 #: Signs within words that are no letters: soft hyphens, the Arabic kashida, invisible joiners,
-#: lines under, over and through letters, and accents that mark the stress of Cyrillic words.
+#: lines under, over and through letters, Armenian signs of questions and exclamations, accents
+#: that mark the stress of Cyrillic words, and what joins or separates nothing between letters.
 SILENT = re.compile(
-    "[\u00ad\u0640\u2060\ufeff\u0305\u0332\u0333\u0335-\u0338\u033f]|(?<=[Ѐ-ӿ])[\u0300\u0301]"
+    "[\u00ad\u0300\u0301\u034f\u0640\u180e\u200b-\u200f\u2060\ufeff\u0305\u0332-\u0338\u033f"
+    "\u055b\u055c\u055e](?:(?<![\u0300\u0301\u200b-\u200f])|(?<=[Ѐ-ӿ][\u0300\u0301])"
+    "|(?<=[A-Za-z\u00c0-\u04ff][\u200b-\u200f])(?=[A-Za-z\u00c0-\u04ff]))"
 )
 #: Signs that are used as apostrophes in contractions, and the endings of contractions.
 APOSTROPHE = re.compile(
-    r"(?<=[a-z])(?:[’‘ʼ＇`´′‛\x92\ufffd]|\xe2\u20ac\u2122)(?=(?:ll|ve|re|[tsdm])\b)", re.IGNORECASE
+    r"[’‘ʼ＇`´′‛‵❛❜՚\x91\x92\ufffd\xe2](?:(?<=[A-Za-z].)|(?<=[A-Za-z][\s_*].))"
+    r"(?:(?<!\xe2)|\u20ac\u2122)(?=\s?(?i:ll|ve|re|[tsdm])\b)"
 )
-CONTRACTED = re.compile(r"'(?:(?<=[a-z]')|(?<=[a-z]\s'))(?:ll|ve|re)\b", re.IGNORECASE)
-#: Signs around words: underscores, and raised digits, which are the numbers of notes.
-AROUND = re.compile(r"_(?:(?<![^\W_]_)|(?![^\W_]))|[\u00b2\u00b3\u00b9\u2070-\u2079]")
+CONTRACTED = re.compile(r"'(?:(?<=[A-Za-z]')|(?<=[A-Za-z][\s_*]'))(?i:\s?(?:ll|ve)|re)\b")
+#: Signs around words: underscores, raised digits and digits in circles, which are the numbers of
+#: notes, raised letters after words, and apostrophes around words and after articles.
+DIGITS = "\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u249b\u24ea-\u24ff\u2776-\u2793"
+NOTES = "\u00aa\u00ba\u1d43-\u1d61\u1d9c-\u1dbb"
+AROUND = re.compile(
+    rf"[_ʼ{DIGITS}{NOTES}](?:(?<=[{DIGITS}])|(?<=_)(?:(?<![^\W_]_)|(?![^\W_]))"
+    rf"|(?<=[{NOTES}])[{NOTES}]*(?!\w)|(?<=ʼ)(?:(?!\w)|(?<!\wʼ)"
+    r"|(?i:(?<=\b[djlmns]ʼ)|(?<=\bcʼ)(?!h)|(?<=\bquʼ))))"
+)
 
 
 def marks(first: int, last: int) -> str:
@@ -348,16 +384,23 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     `clean` and `lowercase` are parameters of TopicVectorizer, and `preprocess` is scikit-learn's
     function for a text.
     """
-    if "\\" in text:
+    if "\\" in text or "''" in text:
         text = ESCAPED.sub("'", text)
     if clean:
         text = cleaned(text)
+    if "innen" in text:
+        text = GENDERED.sub("", text)
+    if UZBEK.search(text):
+        text = TYPED_UZBEK.sub("ʻ", text)
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-        text = STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+        text = STYLED.sub(
+            lambda match: unicodedata.normalize("NFKC", match[0].translate(BOXED)), text
+        )
         text = APOSTROPHE.sub("'", SILENT.sub("", text))
         for sign, typed in INNER.items():  # the sign of a word, and what people type
             text = re.sub(typed, sign, text)
+        text = unicodedata.normalize("NFC", text)
         if lowercase:  # otherwise lower case would leave the dot as a mark
             text = text.replace("İ", "i")
     if "'" in text:
@@ -667,6 +710,27 @@ class TopicVectorizer(CountVectorizer):
         self.fixed_vocabulary_ = fitted.fixed_vocabulary_
         return X
 
+    @checked
+    def transform(self, raw_documents: Iterable[str]) -> csr_matrix:
+        """Count the words of texts.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Texts; each can also be a list of words.
+
+        Returns
+        -------
+        CSR matrix of shape (n_samples, n_words)
+
+        Raises
+        ------
+        TypeError
+            If a document is neither a str nor a list of str.
+        """
+        texts = check_texts(raw_documents, "raw_documents", min_documents=0)
+        return super().transform(readable(self, texts))
+
 
 def count_words(
     vectorizer: Any,
@@ -944,25 +1008,21 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
                 stop_words,
             )
         stop_words = [word for language in languages for word in stop_words_of(language)]
-    elif (
-        is_list(stop_words)
-        and len(stop_words)
-        and all(languages_in(str(word)) for word in stop_words)
-    ):
-        warn_user(
-            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
-            f"languages, pass {','.join(stop_words)!r}."
-        )
-    array = as_array(stop_words)
-    words = array.tolist() if array.ndim == 1 else [None]
+    is_row = is_list(stop_words) and getattr(stop_words, "ndim", 1) == 1
+    words: list = list(stop_words) if is_row else [None]
     if not all(isinstance(word, str) for word in words):
         raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
+    if words and all(map(languages_in, words)):
+        warn_user(
+            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
+            f"languages, pass {','.join(words)!r}."
+        )
     if isinstance(analyzer, str):  # preprocess them as words of texts
         _check_parameters(vectorizer)
         plain = copied(vectorizer).set_params(analyzer="word", ngram_range=(1, 1), input="content")
         analyze = plain.build_analyzer()
         words += [token for word in words for token in analyze(word)]
-    return vectorizer.set_params(stop_words=sorted(set(words)))
+    return vectorizer.set_params(stop_words=sorted({*map(str, words)}))
 
 
 def _check_parameters(vectorizer: Any) -> None:

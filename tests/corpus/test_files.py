@@ -4,6 +4,7 @@ and of texts."""
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
@@ -213,6 +214,13 @@ def stream_texts(texts):
         "items of 'documents' must be objects that the vectorizer accepts",
     ),
     (lambda: stream_texts("text"), TypeError, "Got a single text"),
+    (lambda: stream_texts(pd.DataFrame({"a": TEXTS})), TypeError, r"one of its columns, \['a'\]"),
+    (lambda: stream_texts(["star", None]), TypeError, r"'documents\[1\]' .* a text. Got None"),
+    (
+        lambda: corpus.stream_texts([*TEXTS[:2], np.nan], HashingVectorizer(), block_size=2),
+        TypeError,
+        r"'documents\[2\]' .* must be a text. Got nan",
+    ),
     (lambda: stream_texts(5), TypeError, "documents. Got int"),
     (lambda: corpus.stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
     (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),

@@ -68,6 +68,12 @@ def test_memory_is_given_back(let_go):
     assert buffers(model) is None
 
 
+def test_a_portion_without_words_is_told():
+    model = lda().partial_fit(X[:7])
+    with pytest.warns(UserWarning, match="no counted word. Nothing is learned from them"):
+        model.partial_fit(0 * X[:7])
+
+
 def test_release_buffers_of_an_unfitted_estimator():
     model = lda()
     model.release_buffers()

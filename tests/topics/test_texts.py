@@ -146,7 +146,13 @@ def test_rows_with_names_are_no_texts():
     refused(r"Choose one of the columns, \['id', 'body'\]", check_texts, rows)
 
 
-def test_rows_of_a_table_are_told():
-    rows = [["the first text", "a title here"], ["the second text", "another title"]]
-    with pytest.warns(UserWarning, match="Many words in the lists .* contain spaces"):
-        check_texts(rows)
+@pytest.mark.parametrize("row", [["a first text", "a title"], ["7", "a_name", "a first text"]])
+def test_rows_of_a_table_are_told(row):
+    for rows in ([row] * 10, np.array([row] * 10), map(list, [row] * 10)):
+        with pytest.warns(UserWarning, match="Many words in the lists .* contain spaces"):
+            check_texts(rows)
+
+
+def test_words_with_spaces_may_be_anywhere_in_a_list():
+    check_texts([["new york", "taxi", "car"], ["taxi", "new york"]])  # without a warning
+    check_texts([["new york", "taxi", "car"]])

@@ -8,6 +8,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from annealvi.corpus import stream_texts
 from annealvi.topics import TopicVectorizer
 from annealvi.topics import vectorizer as module
 from annealvi.topics.markup import cleaned
@@ -65,6 +66,18 @@ def test_given_limits_are_those_of_scikit_learn(given):
 def test_words_begin_with_a_letter():
     vectorizer = TopicVectorizer().fit(["a 1999 b2b Ärger 3d x_1 _y", "über 12"])
     assert vectorizer.get_feature_names_out().tolist() == ["b2b", "x_1", "ärger", "über"]
+
+
+def test_lists_of_words_are_counted_after_a_fit_too():
+    lists = [["Star", "moon"], ["moon", "jam", "jam"]]
+    vectorizer = TopicVectorizer(min_df=1, max_df=1.0)
+    X = vectorizer.fit_transform(lists).toarray()
+    assert_array_equal(vectorizer.transform(lists).toarray(), X)
+    assert_array_equal(vectorizer.transform(["star moon", "jam moon jam"]).toarray(), X)
+    blocks = list(stream_texts(iter(lists), vectorizer, block_size=1))
+    assert_array_equal(np.vstack([block.toarray() for block in blocks]), X)
+    assert vectorizer.transform([]).shape == (0, 3)
+    refused(r"'raw_documents\[1\]' .* must be a str. Got None", vectorizer.transform, ["a", None])
 
 
 def test_words_that_are_kept():
@@ -130,7 +143,7 @@ def test_stop_words_of_a_vectorizer_come_first(words):
     assert with_stop_words(CountVectorizer(stop_words=["of"]), words).stop_words == ["of"]
 
 
-@pytest.mark.parametrize("words", [[1, 2], ["a", None], [["a"], ["b", "c"]], np.ones(2)])
+@pytest.mark.parametrize("words", [[1, 2], ["a", 1], ["a", None], [["a"], ["b", "c"]], np.ones(2)])
 def test_stop_words_that_are_none(words):
     refused("'stop_words' parameter must be 'english'", with_stop_words, TopicVectorizer(), words)
 
@@ -193,6 +206,22 @@ SIGNS = {
     "we'll we\u2019ve they\u02bcre I`ll WE'VE you 're": "we we they we you",
     r"we\'ll they\\'ve don\'t go": "we they go",
     "don't isn\u2019t won\u02bct can\u2032t o'clock veil llama": "clock veil llama",
+    "_I_'ll *You*'ve _they_\u2019re star": "you they star",
+    "we \u2019ll they \u2019ve you \u2019re it' ll gaol' re": "we they you it gaol re",
+    "it''s they''ll don''t don\\u2019t they\\u2019ll go": "it they they go",
+    "don\u055at don\u275ct don\u2035t isn\x91t they\x91ll": "they",
+    "ինչպե\u055eս ի\u055eնչ այո\u055c": "ինչպես ինչ այո",
+    "O'zbek o\u2019zbek o`zbek o\u2018zbek yo'l": "oʻzbek oʻzbek oʻzbek oʻzbek yoʻl",
+    "g'alaba bo`lgan tog`li": "gʻalaba boʻlgan togʻli",
+    "O'Neil o'clock Chicago'da l'école dog's": "neil clock chicago da école dog",
+    "п`ять п\u2032ять п*ять об\u00b4єкт п\u2019ять хв*ст": "пʼять пʼять пʼять обʼєкт пʼять хв ст",
+    "Auf\u200clage ex\u200eam\u200bple de\u180emo n\u0334a\u034fme": "auflage example demo name",
+    "می\u200cخواهم": "می\u200cخواهم",
+    "ⓗⓔⓛⓛⓞ 🅷🅴🅻🅻🅾 ᴴᵉˡˡᵒ 🅐🅑 wordⓐ satʰ": "hello hello hello ab word satʰ",
+    "word① wordᵃ wordª ①moon ②": "word word word moon",
+    "dogsʼ ʼtwas lʼécole cʼest quʼil cʼhoar sanʼat": "dogs twas école est qu il cʼhoar sanʼat",
+    "Lehrer*innen Lehrer:innen Leser_innen note:inn": "lehrerinnen lehrerinnen leserinnen note inn",
+    "Sch¨onberg Dvoˇrák ˇCech Fran¸cais ¨amor¨": "schönberg dvořák čech français amor",
 }
 
 
@@ -212,6 +241,8 @@ NAMES = {
     r"Poincar\'e {\'E}tale \v{C}ech Erd\H os \c{c}a": "poincaré étale čech erdős ça",
     r"S\o ren {\O}rsted \L{}\'od\'z Stra{\ss}e na\"{\i}ve": "søren ørsted łódź straße naïve",
     r'Schr\\"odinger \dj or\dj e {\th}orn {\TH}orn': "schrödinger đorđe þorn þorn",
+    r"G\"{\rm o}del na\text{\"i}ve Schr\\\"odinger M\"u{}ller": "gödel naïve schrödinger müller",
+    r"Vi\d{\^e}t Vi\d{\^{e}}t l\'âme": "việt việt âme",
     r"don\'t it\'s \"over\" and \"Over\" \alpha \beta x": "it over and over",
 }
 
