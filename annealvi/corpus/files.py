@@ -35,8 +35,8 @@ OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
 NUMBER = rb"(?i:[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?))"
 #: A line of LDA-C: the number of words, and pairs of a word and its count.
 LDA_C = re.compile(rb"\d+(?: \d+:%b)*" % NUMBER)
-#: A line of UCI: three numbers.
-UCI = re.compile(rb"(?:\s*%b(?!\S)){3}\s*" % NUMBER)
+#: A line of UCI: three numbers; the first form is faster.
+UCI = re.compile(rb"\d+ \d+ \d+\n|(?:\s*%b(?!\S)){3}\s*" % NUMBER)
 #: The number of lines that are parsed at a time in files with a line for each entry.
 LINES = 1 << 20
 
