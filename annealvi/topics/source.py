@@ -235,7 +235,8 @@ class Source:
                 "priors": (mixture.weight_concentration_prior, mixture.word_prior),
                 "path": mixture.temperature_path_.copy(),
                 "settings": {"temperature": mixture.temperature},
-                "seed": mixture.random_state,
+                # the mixture of a TopicModel begins with its topics, and needs no seed itself
+                "seed": getattr(self.whole, "lda_", mixture).random_state,
             }
         lda = lda_in(self.model)
         if lda is None:

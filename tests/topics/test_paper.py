@@ -216,4 +216,5 @@ def test_the_paragraph_on_a_mixture():
     assert "K. Nigam, A. McCallum" in text and "Blei et al. 2003" not in text
     model = TopicModel(2, random_state=3).fit(LINKED)
     text = model.describe(LINKED).methods()
+    assert "No random seed" not in text
     assert "Each document was assigned to one topic by a mixture of multinomials (Nigam" in text
