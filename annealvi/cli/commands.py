@@ -80,9 +80,10 @@ example:
       --formula '~ field + bs(year, df=4)' --refits 10 --folder paper
 
 These tables are written to the folder, as .csv (with all digits) and .tex (for the LaTeX package
-booktabs): the topics, their shares by group and over time, and the effects of --formula.  Figures
-are written as .pdf.  The file methods.txt describes how the topics were found, with references.
-The command needs pandas and matplotlib, and --formula needs formulaic:
+booktabs, and for longtable if a table has more than 40 rows): the topics, their shares by group and
+over time, and the effects of --formula.  Figures are written as .pdf.  The file methods.txt
+describes how the topics were found, with references.  The command needs pandas and matplotlib, and
+--formula needs formulaic:
 pip install pandas matplotlib formulaic
 """
 LABEL_TOPICS = """\

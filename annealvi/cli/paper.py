@@ -28,6 +28,7 @@ from annealvi.files import replacing
 from annealvi.plot import pictures
 from annealvi.topics import write_table
 from annealvi.topics.effects import design_of, numbers_in
+from annealvi.topics.paper import N_ROWS
 
 #: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
 SHOWN = ("label", "words", "share", "coherence", "probability")
@@ -113,6 +114,13 @@ def paper(chosen: Namespace) -> None:
     for name, (full, in_latex) in tables.items():
         write_table(full, folder / f"{name}.csv")
         write_table(in_latex, folder / f"{name}.tex")
+    long = [f"{name}.tex" for name, (_, in_latex) in tables.items() if len(in_latex) > N_ROWS]
+    if long:
+        say(
+            chosen,
+            f"tables of more than {N_ROWS} rows are for the LaTeX package longtable: "
+            f"{', '.join(long)}",
+        )
     with progress(chosen, "drawing figures", len(figures)) as drawing:
         for name, draw in figures.items():
             _save(draw(), folder / f"{name}.pdf")

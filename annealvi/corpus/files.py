@@ -8,6 +8,7 @@ import io
 import lzma
 import re
 import zipfile
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -29,8 +30,12 @@ from annealvi.matrices import sound_csr
 MOST_GAPS = 10**7
 #: Beginnings of names that are not documents: hidden files, and lock files of Word.
 NO_DOCUMENT = (".", "~$", "__MACOSX")
+#: A number, which may be NaN or infinite.
+NUMBER = rb"(?i:[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?))"
 #: A line of LDA-C: the number of words, and pairs of a word and its count.
-LDA_C = re.compile(rb"\d+(?: \d+:[+\-\d.eEinfaN]+)*")
+LDA_C = re.compile(rb"\d+(?: \d+:%b)*" % NUMBER)
+#: A line of UCI: three numbers; the first form is faster.
+UCI = re.compile(rb"\d+ \d+ \d+\n|(?:\s*%b(?!\S)){3}\s*" % NUMBER)
 #: The number of lines that are parsed at a time in files with a line for each entry.
 LINES = 1 << 20
 
@@ -54,9 +59,15 @@ def naming(path: str | PathLike, kind: str, hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def opened(path: str | PathLike, kind: str) -> Iterator[IO[bytes]]:
-    """Open a file that may be compressed, and add its name to errors of the parser."""
+    """Open a file that may be compressed, and add its name to errors of the parser.
+
+    A byte-order mark of UTF-8 is skipped.
+    """
     with open(path, "rb") as file, naming(path, kind):
-        yield unpacked(file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
+        stream = unpacked(file if file.seekable() else io.BytesIO(file.read()))  # of a pipe
+        if stream.read(len(BOM_UTF8)) != BOM_UTF8:
+            stream.seek(0)
+        yield stream
 
 
 def _only_member(stream: IO[bytes]) -> IO[bytes]:
@@ -270,7 +281,7 @@ def triples(
     n_read = 0
     while chunk := list(islice(lines, LINES)):
         for number, line in enumerate(chunk, start=n_read + 1):
-            if len(line.split()) != 3:
+            if not UCI.fullmatch(line):
                 raise ValueError(
                     "each line must be three numbers (document, word, count). "
                     f"Got {line.decode(errors='replace').strip()!r} in the line of entry {number}."
@@ -350,10 +361,11 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> c
     # the format of SVMlight is similar: words are sorted, and a target replaces the number of words
     lines = [line.split() for line in content.split(b"\n")]
     for number, line in enumerate(filter(None, lines), start=first):
-        if not LDA_C.fullmatch(b" ".join(line)):
+        words = {*map(_word, line[1:])}
+        if not LDA_C.fullmatch(b" ".join(line)) or len(words) < len(line) - 1:
             raise ValueError(
-                f"the line of document {number} must be a number and pairs word:count. "
-                f"Got {b' '.join(line)[:80].decode(errors='replace')!r}."
+                f"the line of document {number} must be a number and pairs word:count of different "
+                f"words. Got {b' '.join(line)[:80].decode(errors='replace')!r}."
             )
     sorted_lines = [b" ".join([*line[:1], *sorted(line[1:], key=_word)]) for line in lines]
     # the targets are the numbers of different words

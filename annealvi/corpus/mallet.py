@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import zip_longest
 from os import PathLike, fspath
 from typing import IO, Any
 
@@ -18,7 +19,7 @@ from annealvi.exceptions import warn_user
 
 #: A line of a state: document, source (which may contain spaces), position, number and text of the
 #: word, topic.
-TOKEN = re.compile(rb"(\d+) .*\S\s+\S+ (\d+) ([^ ]+) (\d+)")
+TOKEN = re.compile(rb"(\d+) .*\S\s+\d+ (\d+) ([^ ]+) (\d+)")
 
 
 def read_mallet_state(path: str | PathLike) -> Bunch:
@@ -65,6 +66,7 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
         alpha = _prior(stream, b"#alpha")
         beta = float(_prior(stream, b"#beta")[0])
         tokens = []
+        names: dict[int, str] = {}
         for number, line in enumerate(stream, start=4):
             if line.strip():
                 token = TOKEN.fullmatch(line.rstrip())
@@ -73,22 +75,29 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
                         f"line {number} must have six parts, of which all but the source and the "
                         f"type are numbers. Got {line.decode(errors='replace')!r}."
                     )
-                tokens.append(token.groups())
+                document, word, name, topic = token.groups()
+                name = _decoded(name, number)
+                if int(topic) >= len(alpha):
+                    raise ValueError(
+                        f"line {number}: topic numbers must be less than {len(alpha)}, the number "
+                        f"of values after '#alpha'. Got {int(topic)}."
+                    )
+                earlier = names.setdefault(int(word), name)
+                if earlier != name:
+                    raise ValueError(
+                        f"line {number} gives the number {int(word)} to the word {name!r}, but an "
+                        f"earlier line gives it to {earlier!r}. Is a number missing in a line?"
+                    )
+                tokens.append((document, word, topic))
         if not tokens:
             raise ValueError("the file contains no words.")
-        numbers = np.array([(doc, word, topic) for doc, word, _, topic in tokens], dtype=np.int64)
-        documents, words, topics = numbers.T
-        if topics.max() >= len(alpha):
-            raise ValueError(
-                f"all numbers must be >= 0, and topic numbers must be less than {len(alpha)}."
-            )
-        names = {int(word): name for _, word, name, _ in tokens}
+        documents, words, topics = np.array(tokens, dtype=np.int64).T
         size = check_gaps(documents.max(), len(tokens), "document numbers")
         n_words = check_gaps(words.max(), len(names), "word numbers")
         by_topic = _count(topics, words, (len(alpha), n_words)).toarray() + beta
         by_document = _count(documents, topics, (size, len(alpha))).toarray() + alpha
         # a word that does not occur is represented by its number
-        feature_names = [names.get(word, b"%d" % word).decode() for word in range(n_words)]
+        feature_names = [names.get(word, str(word)) for word in range(n_words)]
         return Bunch(
             data=_count(documents, words, (size, n_words)),
             feature_names=np.array(feature_names, dtype=object),
@@ -122,12 +131,19 @@ def read_mallet_weights(path: str | PathLike) -> Bunch:
     """
     with opened(path, "topic-word weights of MALLET") as stream:
         # topic, word and weight
-        rows = _parsed(_rows(stream), _weight)
+        lines = _rows(stream)
+        rows = _parsed(lines, _weight)
         n_topics = rows[-1][0] + 1 if rows else 1
-        words = [row[1] for row in rows[: len(rows) // n_topics]]  # of topic 0
-        pairs = ((topic, word) for topic in range(n_topics) for word in dict.fromkeys(words))
-        if not words or [row[:2] for row in rows] != list(pairs):
-            raise ValueError("it must list the weights of all words in topic 0, then topic 1, etc.")
+        words = list(dict.fromkeys(word for topic, word, _ in rows if topic == 0))
+        pairs = ((topic, word) for topic in range(n_topics) for word in words or [""])
+        for number, row, pair in zip_longest(lines, rows, pairs):
+            if row is None or row[:2] != pair:
+                place = (
+                    f"Line {number} is out of order." if row else "Lines are missing at the end."
+                )
+                raise ValueError(
+                    f"it must list the weights of all words in topic 0, then topic 1, etc. {place}"
+                )
         components = np.array([row[2] for row in rows]).reshape(n_topics, -1)
         if not np.all((components > 0) & np.isfinite(components)):
             raise ValueError("weights must be positive and finite.")
@@ -190,6 +206,8 @@ def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
 def _weight(row: list[str]) -> tuple[int, str, float]:
     """Parse the weight of a word in a topic."""
     topic, word, weight = row
+    if not word.strip():
+        raise ValueError("the word is empty")
     return int(topic), word, float(weight)
 
 
@@ -218,10 +236,11 @@ def _pairs(row: list[str]) -> dict[int, float]:
     topics = list(map(int, row[2::2]))
     shares = list(map(float, row[3::2]))
     is_proportions = sum(shares) <= 1.001 and min(shares, default=0) >= 0
-    if len(topics) != len(shares) or len(set(topics)) < len(topics) or not is_proportions:
+    is_topics = len(set(topics)) == len(topics) and min(topics, default=0) >= 0
+    if len(topics) != len(shares) or not is_topics or not is_proportions:
         raise ValueError(
-            "pairs of a topic and its proportion. All topics must differ, and the proportions must "
-            "be >= 0 and sum to at most 1"
+            "pairs of a topic and its proportion. All topics must differ and be >= 0, and the "
+            "proportions must be >= 0 and sum to at most 1"
         )
     return dict(zip(topics, shares, strict=True))
 
@@ -239,8 +258,19 @@ def _proportions_from_pairs(rows: dict[int, list[str]]) -> NDArray:
 
 def _rows(stream: IO[bytes]) -> dict[int, list[str]]:
     """Return the cells of each line that is not empty, by the number of the line."""
-    lines = enumerate(stream.read().decode("utf-8-sig").split("\n"), start=1)
-    return {number: line.rstrip(" \r").split("\t") for number, line in lines if line.strip()}
+    lines = ((number, _decoded(line, number)) for number, line in enumerate(stream, start=1))
+    return {number: line.rstrip(" \r\n").split("\t") for number, line in lines if line.strip()}
+
+
+def _decoded(text: bytes, number: int) -> str:
+    """Decode a line, or a word of it; an error names the line."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"line {number} is not in UTF-8. Save the file as UTF-8, or start MALLET with "
+            f"-Dfile.encoding=UTF-8. Got {text[:80].decode(errors='replace')!r}"
+        ) from error
 
 
 def _parsed(rows: dict[int, list[str]], parse: Callable[[list[str]], Any]) -> list[Any]:

@@ -26,6 +26,8 @@ ro romanian, ru russian, sk slovak, es spanish, sv swedish, tr turkish, uk ukrai
 vi vietnamese"""
 CODES = dict(pair.split() for pair in _LANGUAGES.split(","))
 LANGUAGES = frozenset(CODES.values())
+#: The name of the whole English list, which a vectorizer with ``stop_words="english"`` excludes.
+SCIKIT_LEARN = "scikit-learn"
 #: A list of stop words has at least this number of words; shorter ones are the user's own.
 SHORTEST_LIST = 50
 #: A text seems to be in another language if at least this share of its words are stop words of the

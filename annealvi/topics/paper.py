@@ -16,9 +16,11 @@ from annealvi.checks import checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
 from annealvi.topics.described import DescribedDocuments, Topics
-from annealvi.topics.languages import languages_in
+from annealvi.topics.languages import SCIKIT_LEARN, languages_in
 from annealvi.topics.trust import probability_of
 
+#: A table with more rows than this is a longtable, which can continue on the next page.
+N_ROWS = 40
 #: A column with texts longer than the first number has lines of the given width in LaTeX.
 _LONG = 40
 _WIDE = r"p{0.4\linewidth}"
@@ -70,13 +72,16 @@ def write_table(frame: Any, path: str | PathLike) -> None:
         only row numbers.
     path : path
         The file, whose name ends in ``.csv`` or ``.tex``.  A .csv file contains all digits.  A .tex
-        file contains a ``tabular`` environment, without a ``table`` environment around it.  Numbers
-        have two decimals, or three decimals in a column of numbers between -1 and 1.
+        file contains a ``tabular`` environment, without a ``table`` environment around it.  A table
+        of more than 40 rows is a ``longtable`` of the LaTeX package longtable, which continues on
+        the next page.  Numbers have two decimals, or three decimals in a column of numbers between
+        -1 and 1.
 
     Raises
     ------
     ValueError
-        If `frame` is not a DataFrame, or if the name of the file has another ending.
+        If `frame` is not a DataFrame, if its index has the name of a column, or if the name of the
+        file has another ending.
     OSError
         If the file cannot be written.
 
@@ -99,6 +104,14 @@ def write_table(frame: Any, path: str | PathLike) -> None:
         raise BadParameter("path", "a file that ends in .csv or .tex", name)
     # columns for the index, unless it contains only row numbers
     levels = ["" if level is None else level for level in frame.index.names]
+    for level in levels:
+        if level and level in frame.columns:
+            raise BadParameter(
+                "frame",
+                "a DataFrame whose index has a different name than each column",
+                level,
+                "Rename the index by frame.rename_axis('name').",
+            )
     if any(levels) or not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index(names=levels, allow_duplicates=True)
     text = frame.to_csv(index=False, lineterminator="\n") if suffix == ".csv" else _latex(frame)
@@ -108,7 +121,7 @@ def write_table(frame: Any, path: str | PathLike) -> None:
 
 
 def _latex(frame: Any) -> str:
-    """Make a tabular, in which numbers are aligned on the right and texts on the left."""
+    """Make a tabular or longtable, with numbers aligned on the right and texts on the left."""
     alignment = ""
     columns = []
     for _, column in frame.items():
@@ -127,8 +140,13 @@ def _latex(frame: Any) -> str:
     head = " & ".join(_escaped(name) for name in frame.columns)
     # columns become rows
     rows = [" & ".join(row) + r" \\" for row in zip(*columns, strict=True)]
-    lines = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head + r" \\", r"\midrule"]
-    return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
+    environment = "tabular"
+    end_of_head = r"\midrule"
+    if len(rows) > N_ROWS:
+        environment = "longtable"
+        end_of_head = r"\midrule \endhead"  # each page begins with the head
+    lines = [rf"\begin{{{environment}}}{{{alignment}}}", r"\toprule", head + r" \\", end_of_head]
+    return "\n".join([*lines, *rows, r"\bottomrule", rf"\end{{{environment}}}", ""])
 
 
 def _cell(value: Any, decimals: int) -> str:
@@ -166,8 +184,9 @@ def methods(
     elif "mixture" in facts:
         name = MIXTURE
     sentences = [f"The model is {name} with {n_topics} topics over {n_features:,} words."]
+    sentences += _vocabulary(facts)
     if is_lda:
-        sentences += _vocabulary(facts) + _fitted(facts)
+        sentences += _fitted(facts)
     if "mixture" in facts:
         if is_lda:
             sentences.append(f"Each document was assigned to one topic by {MIXTURE}.")
@@ -214,6 +233,13 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
                 f"{n_dropped['stop_words']:,} stop words were excluded, which are on "
                 f"{_stop_list(facts.get('stop_words'))}."
             )
+        if facts["tokenizer"]:
+            sentences.append(
+                f"The texts were split into words by the function {facts['tokenizer']}."
+            )
+        if facts["phrases"]:
+            n_phrases = sum(" " in word for word in vocabulary.words.tolist())
+            sentences.append(f"Phrases ({n_phrases:,}) are counted as words.")
         if vocabulary.cleaned:
             removed = [f"{what} ({n:,})" for what, n in vocabulary.cleaned.items()]
             sentences.append(f"The texts were cleaned: {_joined(removed)} were removed.")
@@ -280,6 +306,8 @@ def _stop_list(stop_words: Any) -> str:
     languages = languages_in(stop_words) if isinstance(stop_words, str) else None
     if languages is None:  # also of an unknown name, which was set after the fit
         return "a list that was passed"
+    if stop_words == SCIKIT_LEARN:
+        return "the English list of scikit-learn"
     lists = [
         "the English list of scikit-learn, without words such as system and interest"
         if language == "english"

@@ -21,6 +21,7 @@ from annealvi.matrices import summed
 from annealvi.metrics.held_out import usual_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 from annealvi.topics.vectorizer import columns_of, is_list
+from annealvi.topics.words import check_labels
 
 #: The addition to the prior of a seed word in its topic, for each occurrence in the corpus.
 SEED_PRIOR = 0.5
@@ -49,6 +50,7 @@ def check_seeds(seed_words: Any, n_topics: int | None, vectorizer: Any) -> dict[
         if not words or not all(isinstance(word, str) for word in [name, *words]):
             raise BadParameter("seed_words", ALLOWED, {name: words_of_topic})
         checked[name] = [preprocess(word) for word in words]
+    check_labels({name: name for name in checked}, "seed_words")  # names are labels
     return checked
 
 

@@ -25,6 +25,7 @@ from annealvi.matrices import check_csr, check_words, summed
 from annealvi.metrics.held_out import per_word, transformed
 from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
 from annealvi.topics.described import DescribedDocuments, Topics, probabilities_in
+from annealvi.topics.languages import SCIKIT_LEARN
 from annealvi.topics.trust import evidence_of
 from annealvi.topics.vectorizer import are_texts, check_texts, warn_of_empty, words_of
 
@@ -212,21 +213,30 @@ class Source:
         vocabulary = getattr(self.whole, "vocabulary_", None)
         # a vocabulary of fewer than two documents was passed by the user
         is_learned = vocabulary is not None and vocabulary.n_documents > 1
+        vectorizer = getattr(self.whole, "vectorizer", None)
+        tokenizer = getattr(vectorizer, "tokenizer", None)
         facts = {
             "kind": type(self.model).__name__,
             "vocabulary": vocabulary if is_learned else None,
             "seeded": list(getattr(self.whole, "seed_topics_", ())),
             "choice": getattr(self.whole, "choice_", None),
+            "phrases": getattr(vectorizer, "phrases", False),
+            # a name, because a summary cannot always store a function in a file
+            "tokenizer": tokenizer and getattr(tokenizer, "__name__", type(tokenizer).__name__),
         }
-        if getattr(getattr(self.whole, "vectorizer", None), "stop_words", None) is None:
+        listed = getattr(vectorizer, "stop_words", None)
+        if listed is None:
             facts["stop_words"] = getattr(self.whole, "stop_words", None)
+        elif isinstance(listed, str):
+            facts["stop_words"] = SCIKIT_LEARN
         mixture = getattr(self.whole, "mixture_", self.model)
         if hasattr(mixture, "weight_concentration_prior") and hasattr(mixture, "word_prior"):
             facts["mixture"] = {
                 "priors": (mixture.weight_concentration_prior, mixture.word_prior),
                 "path": mixture.temperature_path_.copy(),
                 "settings": {"temperature": mixture.temperature},
-                "seed": mixture.random_state,
+                # the mixture of a TopicModel begins with its topics, and needs no seed itself
+                "seed": getattr(self.whole, "lda_", mixture).random_state,
             }
         lda = lda_in(self.model)
         if lda is None:

@@ -23,8 +23,19 @@ Floats = NDArray
 N_WORDS = 10
 #: The number of words of a label.
 LABEL_WORDS = 3
-#: Columns of tables with a column for each label; labels must differ from them.
-COLUMNS = ("certainty", "label", "n_documents", "share", "topic")
+#: Columns of tables with a column for each label, and names of their indices; labels must differ
+#: from them.
+COLUMNS = (
+    "certainty",
+    "document",
+    "group",
+    "label",
+    "n_documents",
+    "period",
+    "share",
+    "topic",
+    "word",
+)
 #: Two words are similar if at least the first number of letters at their beginnings are equal, and
 #: the rest of each word has at most the second number of letters.
 _STEM = 4
@@ -128,13 +139,13 @@ def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[
     return labels
 
 
-def check_labels(labels: Mapping[int, Any]) -> None:
+def check_labels(labels: Mapping[Any, Any], parameter: str = "labels") -> None:
     """Check that labels are str, not empty, and different from each other and from columns."""
     seen: list[str] = []
     for topic, label in labels.items():
         if not isinstance(label, str) or not label.strip() or label in seen or label in COLUMNS:
             raise BadParameter(
-                f"labels[{topic}]",
+                f"{parameter}[{topic!r}]",
                 f"a non-empty str that differs from all other labels and is not in {COLUMNS}",
                 label,
             )

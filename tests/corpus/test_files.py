@@ -162,12 +162,14 @@ def test_blocks_of_texts(block_size):
     ("1\n1\n2\n1 1 1\n", "must contain 2 entries. Got 1"),
     ("1\n1\n1\n", "must contain 1 entries. Got 0"),
     ("1\n1\n1\n1 1\n", "three numbers .document, word, count.. Got '1 1' in the line of entry 1"),
-    ("1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
+    ("1\n1\n1\n1 1 word\n", "Got '1 1 word' in the line of entry 1"),
     ("1\n1\n1\n1 1 -2\n", "must be finite and non-negative. Got -2"),
     ("1\n1\n1\n1 1 nan\n", "must be finite and non-negative. Got nan"),
     ("2\n3\n2\n2 1 1\n1 1 1\n", "documents must be in the order"),
     ("1 0:1\n2 0:1\n", "document 1 begins with 2, so it must have 2 .* Got 1 words"),
-    ("2 5:1 5:2\n", "cannot be read as LDA-C counts"),
+    ("2 5:1 5:2\n", "document 0 must be .* pairs word:count of different words"),
+    ("3\n4\n1\n2 x 1\n", "Got '2 x 1' in the line of entry 1"),
+    ("1 0:1e\n", "document 0 must be .* Got '1 0:1e'"),
     ("1 word:4\n", "cannot be read as LDA-C counts"),
     ("1 0:-4\n", "must be finite and non-negative. Got -4"),
     ("%%MatrixMarket matrix array real general\n1 1 1\n", "must begin with '%%MatrixMarket"),
@@ -237,6 +239,12 @@ def test_a_block_without_a_counted_word_is_told(block_size):
     )
     with pytest.warns(UserWarning, match=f"Block 1 .* document {block_size} to"):
         assert len(list(stream)) == 3
+
+
+@cases("text, read", (UCI, read_uci), (LDA_C, read_lda_c))
+def test_a_byte_order_mark_is_skipped(write, text, read):
+    for packed in (False, True):
+        assert read(write("\ufeff" + text, packed)).data.sum() == 7.5
 
 
 def test_the_line_of_a_broken_file_is_named(tmp_path):

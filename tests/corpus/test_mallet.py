@@ -88,12 +88,21 @@ def test_one_topic_of_each_document_is_no_pair_of_shares(tmp_path):
     (read_mallet_state, STATE.partition("0 NA")[0], "contains no words"),
     (read_mallet_state, STATE.replace("star 1", "star 2"), "topic numbers must be less than 2"),
     (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
+    (read_mallet_state, STATE.replace("0.5 1.5", "0.5"), "line 4: topic numbers .* less than 1"),
+    (read_mallet_state, STATE.replace(" 0 2 gène", " 0 gène"), "line 7 must have six parts"),
+    (read_mallet_state, STATE.replace(" 0 2 gène", " 0 2"), "line 7 must have six parts"),
+    (read_mallet_state, STATE.replace("file.txt 0 2", "7 0"), "line 7 .* 0 to the word 'gène'"),
+    (read_mallet_state, STATE.replace("2 0 star", "2 0 moon"), "line 6 .* gives it to 'star'"),
     (read_mallet_state, STATE + "1", "line 8 must have six parts"),
     (read_mallet_state, STATE + "1 b", "line 8 must have six parts"),
     (read_mallet_state, STATE + "1 b.txt 1 0", "line 8 must have six parts"),
     (read_mallet_weights, "", "the weights of all words"),
     (read_mallet_weights, WEIGHTS.replace("2.01", "-1"), "weights must be positive"),
     (read_mallet_weights, WEIGHTS + "2\tstar\t1\n", "weights of all words in topic 0"),
+    (read_mallet_weights, WEIGHTS.replace("1\tstar\t2.01\n", ""), "Line 3 is out of order"),
+    (read_mallet_weights, WEIGHTS.replace("1\tgène\t0.01\n", ""), "Lines are missing at the end"),
+    (read_mallet_weights, WEIGHTS.replace("gène", ""), "line 2, .* the word is empty"),
+    (read_mallet_doc_topics, PAIRS + "2\tc\t-1\t0.6\n", "line 4, .* differ and be >= 0"),
     (read_mallet_doc_topics, "", "no line has a document's number"),
     (read_mallet_doc_topics, PAIRS.replace("\t", " "), "separated by tabs"),
     (read_mallet_doc_topics, DENSE + "7\n8\n9\n", "lacks the name of its document"),
@@ -133,3 +142,21 @@ def test_the_line_with_a_missing_cell_is_named(text, tmp_path):
     read, message = BROKEN[text]
     (tmp_path / "x").write_text(text)
     refused(message, read, tmp_path / "x")
+
+
+@cases(
+    "read, text, line",
+    (read_mallet_state, STATE, 7),
+    (read_mallet_weights, WEIGHTS, 2),
+    (read_mallet_topic_keys, KEYS, 1),
+    (read_mallet_doc_topics, DENSE.replace("b", "café"), 2),
+)
+def test_a_line_that_is_not_in_utf_8_is_named(read, text, line, tmp_path):
+    (tmp_path / "x").write_text(text, encoding="cp1252")
+    refused(f"line {line} is not in UTF-8.*-Dfile.encoding=UTF-8", read, tmp_path / "x")
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path):
+    for read, text in ((read_mallet_state, STATE), (read_mallet_topic_keys, KEYS)):
+        (tmp_path / "x").write_text(text, encoding="utf-8-sig")
+        read(tmp_path / "x")

@@ -105,7 +105,7 @@ def test_bad_labels(model):
     assert model.topic_labels_ == {1: "food", 3: "the sky"}
 
 
-@pytest.mark.parametrize("label", ["topic", "certainty", "n_documents", "label"])
+@pytest.mark.parametrize("label", ["topic", "certainty", "n_documents", "label", "group", "period"])
 def test_labels_differ_from_columns(label):
     model = TopicModel(2, random_state=0).fit(["star moon", "bread jam"] * 10)
     refused("differs from all other labels and is not in", model.set_labels, {0: label})

@@ -90,7 +90,18 @@ def test_the_index_is_written_unless_it_only_counts(tmp_path):
         assert path.read_text() == text
 
 
+def test_a_long_table_continues_on_the_next_page(tmp_path):
+    for n, name in ((40, "tabular"), (41, "longtable")):
+        write_table(pd.DataFrame({"x": range(n)}), tmp_path / "t.tex")
+        lines = (tmp_path / "t.tex").read_text().splitlines()
+        assert [lines[0], lines[-1]] == [rf"\begin{{{name}}}{{r}}", rf"\end{{{name}}}"]
+        assert lines[3].endswith(r"\endhead") == (n > 40)
+
+
 def test_bad_tables(tmp_path):
+    frame = pd.DataFrame({"group": [1]}, index=pd.Index(["a"], name="group"))
+    message = "index has a different name than each column. Got 'group'"
+    refused(message, write_table, frame, tmp_path / "t.csv", error=BadParameter)
     refused("'frame'.*a pandas DataFrame", write_table, [1], tmp_path / "t.csv", error=BadParameter)
     for path in (tmp_path / "t.xlsx", tmp_path / "csv", 3):
         refused("'path'", write_table, pd.DataFrame(), path, error=BadParameter)
@@ -176,6 +187,10 @@ LINKED = ["see https://t.co the star planet", "see https://t.co the bread butter
             "1 stop words were excluded, which are on a list that was passed",
         ),
         ({"vectorizer__stop_words": ["the"]}, "which are on a list that was passed"),
+        ({"vectorizer__stop_words": "english"}, "on the English list of scikit-learn. The texts"),
+        ({"single_topic": True}, "2 stop words were excluded, which are on the English list"),
+        ({"vectorizer__tokenizer": str.split}, "split into words by the function split."),
+        ({"vectorizer__phrases": True}, "Phrases (0) are counted as words."),
         (
             {"stop_words": "de,english"},
             "the German list of the Python package stop-words and the",
@@ -207,4 +222,5 @@ def test_the_paragraph_on_a_mixture():
     assert "K. Nigam, A. McCallum" in text and "Blei et al. 2003" not in text
     model = TopicModel(2, random_state=3).fit(LINKED)
     text = model.describe(LINKED).methods()
+    assert "No random seed" not in text
     assert "Each document was assigned to one topic by a mixture of multinomials (Nigam" in text

@@ -65,6 +65,13 @@ def test_what_is_refused(seed_words):
     refused(message, check_seeds, seed_words, 2, CountVectorizer(), error=TypeError)
 
 
+@cases("name", "n_documents", "topic", "group", " ")
+def test_names_of_seed_words_are_labels(name):
+    seed_words = {"food": ["bread"], name: ["nasa"]}
+    message = rf"seed_words\['{name}'\].* differs from all other labels"
+    refused(message, check_seeds, seed_words, 2, CountVectorizer())
+
+
 def test_more_seeds_than_topics():
     with pytest.raises(ValueError, match=r"'seed_words' .* at most n_topics=2 topics. Got 3"):
         check_seeds({name: ["x"] for name in "abc"}, 2, CountVectorizer())
