@@ -216,7 +216,7 @@ def test_accents_of_latex_are_letters(text):
 
 
 def test_a_long_text_may_have_many_accents():  # minutes, if all letters before each were copied
-    text = cleaned(r'Schr\"odinger and the G\"odel number ' * 200_000)
+    text = cleaned(r"Schr\"odinger and the G\"odel number " * 200_000)
     assert text == "Schrödinger and the Gödel number " * 200_000
 
 
