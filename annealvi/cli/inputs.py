@@ -79,15 +79,19 @@ DECLARED = re.compile(r'"?sep=(.)"?')
 #: Names of the array of words in an .npz file, and of files of words in the folder of counts.
 WORDS = ("vocab", "feature_names", "vocabulary", "words")
 BESIDE = ("vocab.txt", "vocabulary.txt")
-#: What is near the beginning of files that annealvi writes: of a report, a model, a table of
-#: labels, and of the topics that the commands fit, show and compare print.
-MARKS = (
-    b'<meta name="generator" content="annealvi">',
-    b'"__metadata__":{"',
-    b"document,topic,label,share",
-    b"topic  share  ",
-    b"checksum of the topics: ",
-    b"similarity  topic  words",
+#: What is near the beginning of files that annealvi writes: of reports and models; of what the
+#: commands print, and of texts about a summary; and the first columns of tables, where ~ stands for
+#: what separates columns in .csv, in .tex and in what is printed.
+MARKS = re.compile(
+    (
+        rb'(?m)<meta name="generator" content="annealvi">|"__metadata__":\{"'
+        rb"|^checksum of the topics: |\A\W*(?:read [\d,]+ documents? from |reading .+ \[\d\d:\d\d"
+        rb"|annealvi [a-z-]+: |topic \d+: .+% of the words|The model is .+ topics over [\d,]+ words"
+        rb"|Below are the \d+ topics of a topic model)"
+        rb"|^\W*(?:document~topic~label|topic~(?:label|share)|similarity~finding"
+        rb"|question~(?:topic~label|(?:title~)?(?:text~)?(?:option_1|words)))~"
+        rb"|^[^,;&\t\n]+~n\\?_documents~|^#doc source pos typeindex type topic"
+    ).replace(b"~", rb'(?:"?[,;\t]"?| & | {2,})')
 )
 #: The number of bytes in which these are searched.
 START = 1000
@@ -269,10 +273,12 @@ def _is_output(file: Path) -> bool:
         with suppress(OSError):  # the output is closed
             if os.path.samestat(file.stat(), os.fstat(descriptor)):
                 return True
-    with file.open("rb") as stream:
-        start = stream.read(START)
+    start = b""
+    # the error of a damaged file follows when it is read as a document
+    with suppress(ValueError), opened(file, "text") as stream:
+        start = stream.read(START).replace(b"\0", b"")  # without the zeros of UTF-16
     # or a file in a folder that annealvi paper has written
-    return any(mark in start for mark in MARKS) or all(
+    return MARKS.search(start) is not None or all(
         file.with_name(name).is_file() for name in OF_PAPER
     )
 

@@ -194,6 +194,8 @@ def _flatten(value: Any, path: str, tensors: dict[str, NDArray]) -> Any:
     if isinstance(value, np.ndarray):
         return {"$": _flatten_array(value, path, tensors)}
     if isinstance(value, list | tuple):
+        if len(value) > IN_HEADER and all(isinstance(item, str) for item in value):
+            return {"$": {"list": _flatten_array(np.array(value, object), path, tensors)}}
         return [_flatten(item, f"{path}.{i}", tensors) for i, item in enumerate(value)]
     if isinstance(value, Mapping) and all(isinstance(key, str) and key != "$" for key in value):
         return {
@@ -248,6 +250,8 @@ def _unflatten(value: Any, arrays: dict[str, NDArray]) -> Any:
             with suppress(ValueError):
                 content = arrays.pop(path).tobytes()
                 return _unflatten({"$": {"strings": json.loads(content)}}, arrays)
+        case {"list": {"encoded": str()} as strings}:
+            return _unflatten({"$": strings}, arrays).tolist()
         case {"array": str(path)} if path in arrays:
             return arrays.pop(path)
         case {"transposed": str(path)} if path in arrays:

@@ -76,7 +76,7 @@ def _with_accents(text: str) -> str:
         # an accent in braces is no quotation mark
         is_quote = match["sign"] in quotes and not match["brace"] and match[0][0] != "{"
         composed = unicodedata.normalize("NFC", plain + COMBINING[match["sign"] or match["name"]])
-        begins_word = not match.string[: match.start()][-1:].isalpha()
+        begins_word = not match.string[match.start() - 1 : match.start()].isalpha()
         # Unicode has no letter with this accent if the composed form has two characters
         return match[0] if len(composed) > 1 or (is_quote and begins_word) else composed
 

@@ -6,10 +6,9 @@ import codecs
 import io
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from numbers import Real
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +18,13 @@ from sklearn.utils import check_random_state
 
 from annealvi._optional import import_optional
 from annealvi.checks import COUNT, checked, validated
+from annealvi.corpus.files import naming, opened
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.summary import TopicSummary
 from annealvi.topics.words import most_relevant
 
-#: The first bytes of a workbook, such as .xlsx or .ods.
-WORKBOOK = b"PK\x03\x04"
+#: The first bytes of workbooks: of .xlsx, .ods and .numbers, and of .xls.
+WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 #: The number of topics of a document that are shown with the intruder.
 N_SHOWN = 3
 _SEED = {"random_state": ["random_state"]}
@@ -292,8 +292,9 @@ def score_answers(key: Any, answers: Any) -> Scores:
     answers : pandas.DataFrame or path of a .csv file, or a list of these
         The questions of the sheet with the column ``answer`` filled in, as one table for each
         coder.  A file can be in UTF-8, UTF-16 or the encoding of Excel (cp1252), with commas,
-        semicolons or tabs between the columns, or a workbook.  Only the columns ``question`` and
-        ``answer`` are read.  Questions may be missing, and answers may be empty.
+        semicolons or tabs between the columns, or a workbook, of which the first sheet with a
+        column ``question`` is read.  Only the columns ``question`` and ``answer`` are read.
+        Questions may be missing, and answers may be empty.
 
     Returns
     -------
@@ -432,8 +433,8 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
             name,
             f"a table with the columns {', '.join(('question', *needed))}",
             f"a table without {', '.join(sorted(missing))}",
-            "The columns of a file must be separated by commas, semicolons or tabs; save it as "
-            "'CSV UTF-8'.",
+            "The first row of a file must contain these names, and its columns must be separated "
+            "by commas, semicolons or tabs; save it as 'CSV UTF-8'.",
         )
     repeated = table["question"][table["question"].duplicated()]
     if len(repeated):
@@ -445,34 +446,67 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
 
 def _read_table(path: str | PathLike, needed: Sequence[str], pandas: Any) -> Any:
     """Read a table as programs for tables save it, with any of their separators and encodings."""
-    content = Path(path).read_bytes()
-    if not content.strip():
-        raise ValueError(f"{fspath(path)!r} is empty.")
-    if content.startswith(WORKBOOK):
-        import_optional("openpyxl", "Reading a workbook")  # pandas uses it
-        return pandas.read_excel(path)
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = content.decode("utf-16")
-    else:
-        try:
-            text = content.decode("utf-8-sig")  # with or without a byte order mark
-        except UnicodeDecodeError:
-            text = content.decode("cp1252", "replace")
-            if "label" in needed:  # only numbers are read of other tables
-                warn_user(
-                    f"{fspath(path)!r} is not in the encoding UTF-8. It is read as cp1252, so "
-                    "check the labels, or save it in UTF-8."
-                )
-    if "\0" in text:  # of other encodings of Unicode
-        raise ValueError(f"{fspath(path)!r} is not in the encoding UTF-8. Save it as 'CSV UTF-8'.")
-    text = re.sub(r"\Asep=.\r?\n", "", text)  # for Excel, which does not show this line
-    # the separator with which the header has a column "question", otherwise a comma
-    for separator in ("\t", ";", ","):
+    texts = _texts_of(path, needed, pandas)
+    # the text and the separator with which the header has a column "question"
+    for text, separator in product(texts, ("\t", ";", ",")):
         header = pandas.read_csv(io.StringIO(text), sep=separator, nrows=0).columns.str.strip()
         if "question" in header:
             break
-    table = pandas.read_csv(io.StringIO(text), sep=separator).set_axis(header, axis=1)
-    return table.dropna(how="all")  # Excel also saves empty rows
+    else:  # an error names the missing columns
+        return pandas.DataFrame(columns=header)
+    with naming(path, "a table", "Each row must have as many columns as the header."):
+        table = pandas.read_csv(io.StringIO(text), sep=separator)
+    # pandas takes the first columns as an index if the header is shorter than the rows: they begin
+    # with names, as R writes them, or they end in separators
+    if table.iloc[:, -1].isna().all() and not table.index.equals(pandas.RangeIndex(len(table))):
+        table = table.reset_index().iloc[:, : len(header)]
+    table = table.set_axis(header, axis=1).dropna(how="all")  # Excel also saves empty rows
+    numbers = pandas.to_numeric(table["question"], errors="coerce")
+    remarks = table[numbers.isna()]
+    if 0 < len(remarks) < len(table):
+        warn_user(
+            f"{fspath(path)!r} has {len(remarks)} rows without the number of a question, which "
+            f"are not read. The first is {remarks.iloc[0].dropna().tolist()!r:.80}."
+        )
+        table = table.assign(question=numbers).drop(remarks.index)
+    return table
+
+
+def _texts_of(path: str | PathLike, needed: Sequence[str], pandas: Any) -> list[str]:
+    """Return the text of a file, or of each sheet of a workbook, from the header on."""
+    name = fspath(path)
+    with opened(path, "a table") as stream:  # it may be compressed
+        content = stream.read()
+    if content.startswith(WORKBOOKS):
+        import_optional("openpyxl", "Reading a workbook")  # pandas uses it
+        try:
+            sheets = pandas.read_excel(io.BytesIO(content), sheet_name=None, header=None)
+        except Exception as error:  # each format has its own errors
+            raise ValueError(
+                f"{name!r} cannot be read as a workbook. Save it as .xlsx or 'CSV UTF-8'. "
+                f"Got {type(error).__name__}: {error}"
+            ) from error
+        texts = [sheet.to_csv(index=False, header=False) for sheet in sheets.values()]
+    elif content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        texts = [content.decode("utf-16")]
+    else:
+        try:
+            texts = [content.decode("utf-8-sig")]  # with or without a byte order mark
+        except UnicodeDecodeError:
+            texts = [content.decode("cp1252", "replace")]
+            if "label" in needed:  # only numbers are read of other tables
+                warn_user(
+                    f"{name!r} is not in the encoding UTF-8. It is read as cp1252, so check the "
+                    "labels, or save it in UTF-8."
+                )
+    # without the line sep=; for Excel, which does not show it, and without empty rows
+    above = r'\A(?:"?sep=.*\n|[;,\s]*\n)*'
+    texts = list(filter(str.strip, (re.sub(above, "", text) for text in texts)))
+    if not texts:
+        raise ValueError(f"{name!r} is empty.")
+    if "\0" in texts[0]:  # of other encodings of Unicode
+        raise ValueError(f"{name!r} is not in the encoding UTF-8. Save it as 'CSV UTF-8'.")
+    return texts
 
 
 def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:

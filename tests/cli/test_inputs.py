@@ -18,8 +18,10 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 import annealvi
+from annealvi import TopicModel
 from annealvi.cli.commands import make_parser
 from annealvi.cli.inputs import read_corpus, read_text
+from annealvi.topics import document_sample, word_intrusion, write_table
 from tests.asserts import refused
 from tests.corpus.test_files import lda_c, uci
 from tests.marks import cases
@@ -63,16 +65,59 @@ def test_outputs_are_no_documents(call, folder):
     outputs = ("--report", folder / "r.html", "--model", folder / "m.safetensors")
     first = call("fit", folder, "--n-topics", 3, *outputs)
     call("label", folder / "m.safetensors", folder, "--output", folder / "labels.csv")
-    (folder / "topics").write_text(first.out, encoding="utf-8")
+    model = folder / "m.safetensors"
+    printed = {
+        "topics": first.out,
+        "log": first.err,
+        "compare.txt": call("compare", model, model).out,
+        "show.txt": call("show", model).out,
+        "topic.txt": call("show", model, "--topic", 1).out,
+        "labels.log": call("label", model, folder).err,
+        "excel.csv": (folder / "labels.csv").read_text(encoding="utf-8").replace(",", ";"),
+    }
+    for name, text in printed.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "utf-16.txt").write_text(printed["topic.txt"], encoding="utf-16")
     paper = folder / "paper"
     paper.mkdir()
     for name in ("methods.txt", "topics.tex", "trust.tex", "topics.pdf"):
         (paper / name).write_bytes(b"\0")
     again = call("fit", folder, "--n-topics", 3, *outputs)
     assert again.status == 0 and again.out == first.out
-    for name in ("r.html", "m.safetensors", "labels.csv", "topics", "paper/topics.pdf"):
+    written = ("r.html", "m.safetensors", "labels.csv", "paper/topics.pdf", "utf-16.txt", *printed)
+    for name in written:
         assert name in again.err.split("because annealvi wrote them: ")[1]
     assert "read 36 documents" in again.err
+
+
+def test_what_python_writes_is_no_document(folder, rows):
+    texts = [row["text"] for row in rows]
+    summary = TopicModel(3, random_state=0).fit(texts).describe(texts)
+    tables = {
+        "topics": summary.table,
+        "documents": summary.document_table,
+        "trust": summary.trust,
+        "kinds": summary.by_group([row["kind"] for row in rows]),
+        "years": summary.over_time([row["date"] for row in rows]),
+    }
+    for name, table in tables.items():
+        write_table(table, folder / f"{name}.csv")
+        write_table(table, folder / f"{name}.tex")
+    for sheet in (word_intrusion(summary), document_sample(summary)):
+        for table in sheet:
+            table.to_csv(folder / f"{'_'.join(table.columns)}.csv", sep=";")
+    summary.write_mallet_state(folder / "state.gz")
+    (folder / "paragraph.txt").write_text(summary.methods(), encoding="utf-8")
+    (folder / "prompt.txt").write_text(summary.prompt(), encoding="utf-8")
+    (folder / "prose.txt").write_text("topic, label, share and n_documents\nof a group", "utf-8")
+    with pytest.warns(UserWarning, match="because annealvi wrote them"):
+        assert len(read(folder)) == len(rows) + 1
+
+
+def test_a_damaged_file_in_a_folder(write, tmp_path):
+    write("a.txt", "stars")
+    write("damaged.gz", gzip.compress(b"stars" * 100)[:-9])
+    refused("damaged.gz' cannot be read as text: .* 1 of 2 files", read, tmp_path)
 
 
 def test_the_file_of_the_output_is_no_document(folder):

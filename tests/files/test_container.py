@@ -246,9 +246,11 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path):
 
 def test_many_strings_need_no_space_in_the_header(tmp_path):
     strings = np.array([f'größer-{n}\n"' for n in range(20_000)], dtype=object)
-    write(tmp_path / "x", "test", {"words": strings, "few": strings[:3]})
+    texts = strings.tolist()  # as a parameter of a vectorizer
+    write(tmp_path / "x", "test", {"words": strings, "few": strings[:3], "texts": texts})
     tree = read(tmp_path / "x", "test")["tree"]
     assert_array_equal(tree["words"], strings)
+    assert tree["texts"] == texts
     assert_array_equal(tree["few"], strings[:3])
     assert int.from_bytes((tmp_path / "x").read_bytes()[:8], "little") < 1000
 
@@ -263,5 +265,6 @@ def test_damaged_strings_are_refused(content, tmp_path, monkeypatch):
         return reference
 
     monkeypatch.setattr(container, "_flatten_array", damaged)
-    write(tmp_path / "x", "test", {"words": np.array(["a"] * 20_000, dtype=object)})
-    refused("damaged", read, tmp_path / "x", "test")
+    for words in (["a"] * 20_000, np.array(["a"] * 20_000, dtype=object)):
+        write(tmp_path / "x", "test", {"words": words})
+        refused("damaged", read, tmp_path / "x", "test")

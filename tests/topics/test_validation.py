@@ -1,5 +1,7 @@
 """Sheets of questions for people: who knows the truth is scored 1, who guesses is scored chance."""
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -146,6 +148,7 @@ def saved(sheet, path, separator, encoding, head="", tail=""):
     (";", "utf-8-sig", "sep=;\r\n", ""),
     ("\t", "utf-16", "", ""),
     (",", "mac-roman", "", ",,,\r\n"),
+    (";", "utf-8", '"sep=;"\r\n;;;\r\n', ""),
 )
 def test_sheets_that_other_programs_saved(summary, tmp_path, separator, encoding, head, tail):
     sheet = document_sample(summary, 1)
@@ -155,6 +158,46 @@ def test_sheets_that_other_programs_saved(summary, tmp_path, separator, encoding
     pd.testing.assert_frame_equal(
         score_answers(sheet.key, path).table, score_answers(sheet.key, filled).table
     )
+
+
+def test_a_sheet_of_a_workbook(summary, tmp_path):
+    pytest.importorskip("openpyxl")
+    sheet = word_intrusion(summary)
+    right = filled(sheet, sheet.key.answer).rename(columns={"answer": "answer "})
+    with pd.ExcelWriter(tmp_path / "coder.xlsx") as file:
+        pd.DataFrame({"note": ["for coders"]}).to_excel(file, sheet_name="Instructions")
+        right.to_excel(file, sheet_name="Questions", startrow=1)
+    assert score_answers(sheet.key, tmp_path / "coder.xlsx").overall == 1
+
+
+def test_rows_longer_than_the_header_and_compressed_sheets(summary, tmp_path):
+    sheet = word_intrusion(summary)
+    head, *rows = filled(sheet, sheet.key.answer).to_csv(sep=";", lineterminator="\n").split()
+    path = tmp_path / "coder.csv.gz"
+    for form in ("{};", "{};;", "name;{}"):  # the latter as R writes it
+        lines = [head, *map(form.format, rows)]
+        path.write_bytes(gzip.compress("\n".join(lines).encode()))
+        assert score_answers(sheet.key, path).overall == 1
+    path.write_text("\n".join([head, *rows, "1;a;b;c;d;e;f;g;h;i"]))
+    refused("coder.csv.gz' cannot be read as a table: .* as many", score_answers, sheet.key, path)
+
+
+@cases("remark", "Question 5 is unclear;;;;;;;", ";Question 5 is unclear;;;;;;")
+def test_a_remark_below_the_questions(summary, tmp_path, remark):
+    sheet = word_intrusion(summary)
+    table = filled(sheet, sheet.key.answer)
+    path = saved(table, tmp_path / "coder.csv", ";", "utf-8", tail=remark + "\r\n")
+    with pytest.warns(UserWarning, match="coder.csv' has 1 rows without .*'Question 5 is unclear'"):
+        assert score_answers(sheet.key, path).overall == 1
+
+
+@cases("content", *(b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
+def test_a_workbook_of_another_program(summary, tmp_path, content):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "coder.numbers"
+    path.write_bytes(content)
+    message = "coder.numbers' cannot be read as a workbook. Save it as .xlsx or 'CSV UTF-8'"
+    refused(message, score_answers, word_intrusion(summary).key, path)
 
 
 @cases("separator, encoding", ("|", "utf-8"), (";", "utf-32"), (";", "utf-16-le"))

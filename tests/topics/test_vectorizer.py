@@ -252,6 +252,11 @@ def test_accents_of_latex_are_letters(text):
     assert TopicVectorizer(clean=True).build_analyzer()(text) == NAMES[text].split()
 
 
+def test_a_long_text_may_have_many_accents():  # minutes, if all letters before each were copied
+    text = cleaned(r"Schr\"odinger and the G\"odel number " * 200_000)
+    assert text == "Schrödinger and the Gödel number " * 200_000
+
+
 OPEN = {"<!-- menu ": "", "<script>": "", "<!doctype ": "planets", '<a href="': "planets"}
 
 
