@@ -35,7 +35,7 @@ SHORTEST_LIST = 50
 #: A text seems to be in another language if at least this share of its words are stop words of the
 #: other language, and at least this many times as many as those on the list that is used.  This is
 #: fewer than 1 because a text may be in two languages.  Of messages of GNU programs in 30 languages
-#: up to 5% (in Catalan) seem to be in a language other than that of the list, and of abstracts 0.1%.
+#: up to 5% (in Catalan) seem to be in a language other than that of the list; of abstracts, 0.1%.
 OTHER_SHARE = 0.15
 OTHER_TIMES = 0.67
 #: The words of a topic are those of a language if this share of them are its stop words.

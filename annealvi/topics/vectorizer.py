@@ -918,7 +918,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     """Return the vectorizer with stop words, unless it has its own or does not support them."""
     analyzer = getattr(vectorizer, "analyzer", None)
     # 0 if the vectorizer has no such parameter; the user's analyzer excludes words itself
-    excluded = getattr(vectorizer, "stop_words", 0)
+    excluded: Any = getattr(vectorizer, "stop_words", 0)
     has_own = excluded is not None or callable(analyzer)
     listed = excluded if has_own else stop_words
     if is_list(listed) and len(listed) and all(languages_in(str(word)) for word in listed):
