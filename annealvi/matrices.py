@@ -62,17 +62,25 @@ def check_matrix(
         X = np.asarray(X)  # scikit-learn before 1.7 fails on a DataFrame without columns
     # what a conversion makes infinite is an error of scikit-learn, not one of NumPy
     with np.errstate(over="ignore", invalid="ignore"):
-        if estimator is None:
-            X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
-        else:
-            X = validate_data(
-                estimator,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=dtype,
-                order=order,
-            )
+        try:
+            if estimator is None:
+                X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
+            else:
+                X = validate_data(
+                    estimator,
+                    X,
+                    reset=reset,
+                    accept_sparse="csr",
+                    dtype=dtype,
+                    order=order,
+                )
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"{name} must be a matrix of numbers. Got a str ({error!s:.100}). Of a table of "
+                "texts, pass one column."
+            ) from error
     if not X.dtype.isnative:  # scikit-learn converts all but the columns of a DataFrame
         X = X.astype(X.dtype.newbyteorder("="))
     if issparse(X) and not _is_canonical(X):

@@ -117,7 +117,8 @@ def _stop_words(chosen: Namespace) -> str | list[str] | None:
     if not Path(chosen.stop_words).is_file():
         raise ValueError(
             f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}, "
-            f"or several of them, separated by commas. Got {chosen.stop_words!r}."
+            "or its code, such as de, or several of them, separated by commas. "
+            f"Got {chosen.stop_words!r}."
         )
     lines = read_text(chosen.stop_words, chosen.encoding).split("\n")
     return [line.strip() for line in lines if line.strip()]

@@ -343,7 +343,10 @@ def words_by_group(
         if group in sizes.index[:N_BARS]
     ]
     if not contrasts:
-        raise ValueError("'groups' must contain a group whose documents use the topic. Got none.")
+        raise ValueError(
+            "'groups' must contain a group that uses a word of the topic more than the others do, "
+            "at least five times. Got none."
+        )
     return contrasts
 
 

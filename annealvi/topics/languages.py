@@ -18,12 +18,16 @@ thin"""
 CONTENT = frozenset(_CONTENT.split())
 ENDINGS = ("ll", "ve")
 #: Languages with a list of stop words, in scikit-learn (English) or the package stop-words, by
-#: their codes (ISO 639-1).
+#: their codes (ISO 639-1), and by the names that their speakers use.
 _LANGUAGES = """ar arabic, bg bulgarian, ca catalan, cs czech, da danish, nl dutch, en english,
 fi finnish, fr french, de german, el greek, gu gujarati, he hebrew, hi hindi, hu hungarian,
-id indonesian, it italian, ms malaysian, nb norwegian, fa persian, pl polish, pt portuguese,
-ro romanian, ru russian, sk slovak, es spanish, sv swedish, tr turkish, uk ukrainian,
-vi vietnamese"""
+id indonesian, it italian, ms malaysian, nb norwegian, no norwegian, fa persian, pl polish,
+pt portuguese, ro romanian, ru russian, sk slovak, es spanish, sv swedish, tr turkish,
+uk ukrainian, vi vietnamese,
+català catalan, čeština czech, dansk danish, nederlands dutch, suomi finnish, français french,
+deutsch german, magyar hungarian, italiano italian, norsk norwegian, polski polish,
+português portuguese, română romanian, русский russian, slovenčina slovak, español spanish,
+svenska swedish, türkçe turkish, українська ukrainian"""
 CODES = dict(pair.split() for pair in _LANGUAGES.split(","))
 LANGUAGES = frozenset(CODES.values())
 #: The name of the whole English list, which a vectorizer with ``stop_words="english"`` excludes.
@@ -31,9 +35,11 @@ SCIKIT_LEARN = "scikit-learn"
 #: A list of stop words has at least this number of words; shorter ones are the user's own.
 SHORTEST_LIST = 50
 #: A text seems to be in another language if at least this share of its words are stop words of the
-#: other language, and at least this many times as many as those on the list that is used.
+#: other language, and at least this many times as many as those on the list that is used.  This is
+#: fewer than 1 because a text may be in two languages.  Of messages of GNU programs in 30 languages
+#: up to 5% (in Catalan) seem to be in a language other than that of the list; of abstracts, 0.1%.
 OTHER_SHARE = 0.15
-OTHER_TIMES = 2.0
+OTHER_TIMES = 0.67
 #: The words of a topic are those of a language if this share of them are its stop words.
 TOPIC_SHARE = 0.5
 #: The minimum number of words of a text, and the minimum share of texts that is told.
@@ -43,7 +49,7 @@ ENOUGH_TEXTS = 0.1
 
 def languages_in(stop_words: str) -> list[str] | None:
     """Return the languages that a str such as "German" or "de,en_GB" names, or None."""
-    names = [name.strip().lower() for name in stop_words.split(",")]
+    names = [name.strip().lower() for name in stop_words.rstrip(", ").split(",")]
     # the code of a language, without a country, or its name
     names = [CODES.get(re.sub("[-_].*", "", name), name) for name in names]
     return names if LANGUAGES.issuperset(names) else None
@@ -64,9 +70,11 @@ def _known() -> dict[str, frozenset[str]]:
     known = {}
     for language in sorted(LANGUAGES):
         try:
-            known[language] = stop_words_of(language)
+            listed = " ".join(stop_words_of(language))
         except ImportError:
             continue
+        # some entries are several words, or contain quotation marks or commas
+        known[language] = frozenset(re.split(r'[\s"`,()]+', listed))
     return known
 
 

@@ -21,6 +21,12 @@ BREAKS = (
     (r"(?<=[。！？])", ""),
     (r"(?<=[.!?])\s+", " "),
     (r"\s+", " "),
+    # scripts without spaces, not before punctuation or a vowel sign
+    (
+        "([\u0e00-\u109f\u1780-\u17ff\u1980-\u19df\u1a20-\u1aad\u3000-\u30ff\u3400-\u9fff"
+        r"\uff00-\uffef\U00020000-\U0003ffff]{1,16})(?=\w|\Z)",
+        "",
+    ),
 )
 #: The number of characters of a word, for scripts without spaces between words.
 LETTERS = 8
@@ -39,10 +45,11 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
         Texts, whose paragraphs are separated by blank lines.
     n_words : int, default=300
         The maximum number of words of a passage.  As many paragraphs as possible are joined to a
-        passage.  A longer paragraph is divided at its lines, sentences or words.
+        passage.  A longer paragraph is divided at its lines, sentences or words.  In scripts
+        without spaces between words, 16 characters count as a word.
     data : DataFrame or mapping of str to sequence, default=None
         Columns that describe the documents, with a row for each document.  If the documents are a
-        Series, the rows of a DataFrame are matched by its index.
+        Series, a DataFrame and columns that are Series are matched by its index.
 
     Returns
     -------
@@ -75,7 +82,10 @@ def split_passages(documents: Iterable[str], n_words: int = 300, *, data: Any = 
     # the document of each passage
     rows = np.repeat(np.arange(len(texts), dtype=np.int64), list(map(len, of_documents)))
     if isinstance(data, Mapping):
-        columns = {name: of_each(data[name], len(texts), f"data[{name!r}]") for name in data}
+        columns = {
+            name: of_each(in_order(column, index, f"data[{name!r}]"), len(texts), f"data[{name!r}]")
+            for name, column in data.items()
+        }
         data = {name: [column[row] for row in rows] for name, column in columns.items()}
     elif data is not None:
         if not hasattr(data, "columns"):

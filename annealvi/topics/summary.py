@@ -508,7 +508,8 @@ class TopicSummary(DescribedDocuments):
             positions = self.shares @ positions  # means of the places of topics
             columns = {"topic": self.document_topics, "share": assigned_shares(self)}
         x, y = positions.T
-        table = pandas.DataFrame({"x": x, "y": y, **columns})
+        index = self.index if documents else None
+        table = pandas.DataFrame({"x": x, "y": y, **columns}, index=index)
         return table.rename_axis("document" if documents else "topic")
 
     @validated(n_words=COUNT, n_documents=[Interval(Integral, 0, None, closed="left")])
@@ -1125,8 +1126,11 @@ class TopicSummary(DescribedDocuments):
               distinctness is below half of the median distance between topics).  All but the last
               require at least ten words per topic in the vocabulary;
             - ``reason``: the reasons in words, or an empty string.
+
+            ``attrs["note"]`` of the table says if the probability is unknown, and if there are
+            fewer than 20 documents per topic.
         """
-        return trust.trust(self._topics, self._together, self.refits)
+        return trust.trust(self._topics, self._together, self.refits, len(self.shares))
 
     def methods(self) -> str:
         """Describe how the topics were found, in a paragraph for a paper, with references.
@@ -1246,9 +1250,10 @@ def describe(
     feature_names : array-like of shape (V,), default=None
         The words.  None means the words of the model, or column numbers if it stores no words.
     texts : iterable of str, default=None
-        The texts of the documents, for display; not needed if `documents` are texts.
+        The texts of the documents, for display; not needed if `documents` are texts.  A Series is
+        matched by the index of the documents; if these have none, its index is their index.
     titles : iterable of str, default=None
-        Titles of the documents, for display.
+        Titles of the documents, for display.  A Series is matched by the index of the documents.
     held_out : iterable of str, or {array-like, sparse matrix}, default=None
         Documents that were not used in the fit.  Their log-likelihood per word
         (:func:`annealvi.metrics.document_completion`) becomes
@@ -1324,8 +1329,12 @@ def describe(
     if texts is None:
         texts = counted.texts
     else:
+        if counted.index is None and hasattr(texts, "iloc"):  # counts have no index
+            counted = counted._replace(index=texts.index)
+        texts = in_order(texts, counted.index, "texts")
         texts = of_each(check_texts(texts, "texts"), n_documents, "texts")
     if titles is not None:
+        titles = in_order(titles, counted.index, "titles")
         titles = of_each(check_texts(titles, "titles"), n_documents, "titles")
     quality = {}
     if held_out is not None:

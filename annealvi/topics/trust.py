@@ -259,7 +259,7 @@ def few_documents(n_documents: int, n_topics: int) -> str:
     )
 
 
-def trust(topics: Topics, together: Together, refits: Any) -> Any:
+def trust(topics: Topics, together: Together, refits: Any, n_documents: int) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     unknown = np.full(len(topics.components), np.nan)
@@ -279,5 +279,9 @@ def trust(topics: Topics, together: Together, refits: Any) -> Any:
         "reason": _joined(weak, unclear),
     }
     table = pandas.DataFrame(columns).rename_axis("topic")
-    table.attrs["note"] = UNKNOWN if topics.evidence is None and refits is None else ""
+    notes = [UNKNOWN] if topics.evidence is None and refits is None else []
+    few = few_documents(n_documents, len(topics.components))
+    if few:
+        notes.append(f"{few}.")
+    table.attrs["note"] = " ".join(notes)
     return table

@@ -995,7 +995,15 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     """Return the vectorizer with stop words, unless it has its own or does not support them."""
     analyzer = getattr(vectorizer, "analyzer", None)
     # 0 if the vectorizer has no such parameter; the user's analyzer excludes words itself
-    has_own = getattr(vectorizer, "stop_words", 0) is not None or callable(analyzer)
+    excluded: Any = getattr(vectorizer, "stop_words", 0)
+    has_own = excluded is not None or callable(analyzer)
+    listed = excluded if has_own else stop_words
+    if is_list(listed) and len(listed) and all(languages_in(str(word)) for word in listed):
+        names = list(map(str, listed))
+        warn_user(
+            f"stop_words={names} excludes these words. To exclude the stop words of languages, "
+            f"pass {','.join(names)!r} as the 'stop_words' of TopicModel."
+        )
     if stop_words is None or has_own:
         return vectorizer
     if isinstance(stop_words, str):
@@ -1003,8 +1011,8 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
         if languages is None:
             raise BadParameter(
                 "stop_words",
-                f"'english', another of {sorted(LANGUAGES)}, some of them with commas between them,"
-                " a list of str or None",
+                f"'english', another of {sorted(LANGUAGES)} or its code, such as 'de', several of "
+                "them with commas between them, a list of str or None",
                 stop_words,
             )
         stop_words = [word for language in languages for word in stop_words_of(language)]
@@ -1012,11 +1020,6 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     words: list = list(stop_words) if is_row else [None]
     if not all(isinstance(word, str) for word in words):
         raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
-    if words and all(map(languages_in, words)):
-        warn_user(
-            f"stop_words={list(stop_words)!r} excludes these words. To exclude the stop words of "
-            f"languages, pass {','.join(words)!r}."
-        )
     if isinstance(analyzer, str):  # preprocess them as words of texts
         _check_parameters(vectorizer)
         plain = copied(vectorizer).set_params(analyzer="word", ngram_range=(1, 1), input="content")

@@ -214,6 +214,7 @@ def test_more_topics_than_documents_are_told(rows):
     ("german,english", {"nicht", "und", "the", "and"}),
     ("German", {"nicht", "und"}),
     ("de", {"nicht", "und"}),
+    ("deutsch,", {"nicht", "und"}),
     ("en_GB, de-AT", {"nicht", "und", "the", "and"}),
 )
 def test_stop_words_of_languages(words, left_out):

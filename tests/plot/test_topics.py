@@ -172,7 +172,8 @@ def test_groups_without_words_of_the_topic(summary, monkeypatch):
     groups = pictures.words_by_group(summary, 1, of_topic, 3, 500.0)
     assert [group.name for group in groups] == ["1 (20)"]
     monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
-    refused("a group whose documents use the topic", plot.plot_words_by_group, summary, 1, of_topic)
+    message = "a group that uses a word of the topic more than the others"
+    refused(message, plot.plot_words_by_group, summary, 1, of_topic)
 
 
 @pytest.fixture(scope="module")

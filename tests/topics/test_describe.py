@@ -170,3 +170,26 @@ test_descriptions_that_cannot_be = refusals(
     (dict(other=Given([[1.0, 2.0]])), "same number of features"),
     (dict(held_out=COUNTS[:, 1:]), "held_out has 7 features"),
 )
+
+
+def test_texts_and_titles_are_matched_by_the_index():
+    names = [f"d{number}" for number in range(5)]
+    X = pd.DataFrame(COUNTS, index=names)
+    titles = pd.Series(TEXTS[:5], names)
+    summary = describe(Given(), X, texts=titles[::-1], titles=titles[::-1])
+    assert summary.texts == summary.titles == TEXTS[:5]
+    message = "must be a Series with the index of the documents"
+    refused(f"'titles' .* {message}", describe, Given(), X, titles=titles.reset_index(drop=True))
+    refused(f"'texts' .* {message}", describe, Given(), X, texts=titles[:2])
+    # counts in an array have no index
+    summary = describe(Given(), COUNTS, texts=titles, titles=titles[::-1])
+    assert summary.titles == TEXTS[:5] and list(summary.index) == names
+    for table in (summary.map(documents=True), summary.document_table):
+        assert list(table.index) == names
+
+
+def test_a_table_of_texts_is_told():
+    model = TopicModel(2, random_state=0).fit(TEXTS)
+    table = pd.DataFrame({"text": TEXTS})
+    refused("documents must be a matrix of numbers.* 'moon.*pass one column", model.describe, table)
+    refused("X must be a matrix of numbers.* pass one column", TemperedLDA(2).fit, table)

@@ -2,13 +2,14 @@
 
 import random
 
+import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from annealvi import TopicModel
 from annealvi.topics import TopicVectorizer
-from annealvi.topics.languages import languages_in
+from annealvi.topics.languages import language_of, languages_in
 from tests.asserts import refused
 
 SENTENCES = {
@@ -24,7 +25,7 @@ def texts(*languages, n=12):
     return [" ".join(rng.sample(words, len(words))) for words in sentences for _ in range(n)]
 
 
-@pytest.mark.parametrize("stop_words", ["german", "de", "German", " DE "])
+@pytest.mark.parametrize("stop_words", ["german", "de", "German", " DE ", "german,", "Deutsch"])
 def test_a_language_has_several_names(stop_words):
     pytest.importorskip("stop_words")
     words = TopicModel(2, stop_words=stop_words, random_state=0).fit(texts("german")).feature_names_
@@ -54,6 +55,25 @@ def test_texts_in_another_language_are_told(languages):
     assert f"{languages[-1]} ({share:.0%})" in model.vocabulary_note_
 
 
+def test_texts_in_two_languages_are_told(recwarn):
+    pytest.importorskip("stop_words")
+    rng = random.Random(0)
+    words = f"{SENTENCES['english']} {SENTENCES['german']}".lower().split()
+    both = [" ".join(rng.sample(words, len(words))) for _ in range(30)]
+    with pytest.warns(UserWarning, match=r"texts seem to be in german \(100%\)"):
+        TopicModel(2, random_state=0).fit(both)
+    TopicModel(2, stop_words="en,de", random_state=0).fit(both)
+    names = [f"{text} der Spiegel, la Grande Nation" for text in texts("english")]
+    TopicModel(2, random_state=0).fit(names)
+    assert not recwarn.list
+
+
+def test_lists_with_quotation_marks_and_of_several_words_are_known():
+    pytest.importorskip("stop_words")
+    assert language_of(["\u05e9\u05dc", "\u05d0\u05d7\u05e8\u05ea", "star"]) == "hebrew"
+    assert language_of(["khó", "mở", "đáng", "star"]) == "vietnamese"
+
+
 def test_english_is_known_without_a_package():
     pytest.importorskip("stop_words")
     model = TopicModel(2, stop_words="german", random_state=0)
@@ -63,9 +83,17 @@ def test_english_is_known_without_a_package():
 
 @pytest.mark.parametrize("names", [["german", "english"], ("German", "ENGLISH"), ["de", "en_GB"]])
 def test_names_of_languages_in_a_list_are_words(names):
-    with pytest.warns(UserWarning, match=f"excludes these words.* pass '{','.join(names)}'"):
-        TopicModel(2, stop_words=names, random_state=0).fit(texts("english"))
+    message = rf"stop_words=\['.*excludes these words.* pass '{','.join(names)}'"
+    with pytest.warns(UserWarning, match=message):
+        TopicModel(2, stop_words=np.array(names), random_state=0).fit(texts("english"))
     assert languages_in("klingon") is None and languages_in("fr, EN") == ["french", "english"]
+    assert languages_in("no") == ["norwegian"] and languages_in(",") is None
+
+
+def test_names_of_languages_in_the_list_of_a_vectorizer_are_words():
+    vectorizer = TopicVectorizer(stop_words=["german", "english"])
+    with pytest.warns(UserWarning, match="excludes these words.* pass 'german,english' as"):
+        TopicModel(2, vectorizer=vectorizer, random_state=0).fit(texts("english"))
 
 
 def cut(text):

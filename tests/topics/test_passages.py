@@ -48,8 +48,11 @@ def test_rows_are_matched_by_the_index():
     frame = pandas.DataFrame({"author": ["Ada", "Ben"]}, index=[7, 9])
     texts = pandas.Series(["e", "a b\n\nc d"], index=[9, 7])
     assert list(split_passages(texts, 2, data=frame).data["author"]) == ["Ben", "Ada", "Ada"]
+    passages = split_passages(texts, 2, data=dict(frame))
+    assert passages.data == {"author": ["Ben", "Ada", "Ada"]}
     other = frame.set_axis([1, 2])
     refused("'data' .* index of the documents", split_passages, texts, 2, data=other)
+    refused("author.* index of the documents", split_passages, texts, 2, data=dict(other))
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
@@ -65,3 +68,11 @@ def test_sentences_without_spaces_are_joined_as_they_were():
     text = "星が光る。月が出る！" * 40
     passages = split_passages([text], 20).texts
     assert len(passages) > 1 and "".join(passages) == text
+
+
+@pytest.mark.parametrize("text", ["ดาวดวงจันทร์ที่" * 500, "月は明るい、星が光る、" * 500])
+def test_a_text_without_spaces_or_sentences_is_divided(text):
+    passages = split_passages([text], 20).texts
+    assert max(map(len, passages)) <= 20 * 16 and "".join(passages) == text
+    assert all(passage[0].isalnum() for passage in passages)  # no vowel sign, no comma
+    assert split_passages(["w" * 900, "ab " * 5], 3).texts == ["w" * 900, "ab ab ab", "ab ab"]

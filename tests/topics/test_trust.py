@@ -38,6 +38,7 @@ def test_the_table_of_a_model_of_which_little_is_known(summary):
     assert table.label.tolist() == list(summary.labels) and table.index.name == "topic"
     assert table[["probability", "found_again", "similarity"]].isna().all(axis=None)
     assert table.attrs["note"].startswith("The probability that a new fit finds a topic is unknown")
+    assert table.attrs["note"].endswith(" topics are fewer than 20 documents per topic.")
     expected = topic_coherence(summary.topics, summary.counts, relevance=summary.relevance)
     assert_array_equal(table.coherence, expected)
     assert_allclose(table.distinctness, (summary.similar().distances + 2 * np.eye(3)).min(axis=1))
@@ -101,7 +102,7 @@ def test_refits_go_before_the_probability_and_other_fits():
     refits = SimpleNamespace(similarity=similarity, found_again=np.array([1, 1 / 3, 0]))
     topics = topics_with(EVIDENCE, np.ones((1, 3)))
     together = trust.Together(np.ones(3), 0.0, np.zeros(3))
-    table = trust.trust(topics, together, refits)
+    table = trust.trust(topics, together, refits, 60)
     assert_array_equal(table.similarity, [0.9, 0.6, 0.3])
     assert_array_equal(table.probability, trust.probability_of(EVIDENCE))  # of the fit itself
     assert_array_equal(table.found_again, [1, 1 / 3, 0])
