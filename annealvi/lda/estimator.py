@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
@@ -32,6 +32,7 @@ from annealvi.checks import (
     check_inverses,
     check_topics,
     checked,
+    is_int_in,
     n_threads,
     naming,
 )
@@ -470,7 +471,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             If `n_words` is not a positive int, or if a callback calls this method.
         """
         check_is_fitted(self)
-        if not isinstance(n_words, Integral) or isinstance(n_words, bool) or n_words < 1:
+        if not is_int_in(n_words, 1):
             raise BadParameter("n_words", "a positive int", n_words)
         with writing(self), changing(self):
             if self._state.under_way:

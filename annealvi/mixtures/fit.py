@@ -104,7 +104,7 @@ class MixturePlan:
     #: Shows a state to the user.
     show: Callable[[MixtureState], None]
     #: NumPy's treatment of errors outside the fit, for the callbacks.
-    errors: dict[str, Any] = field(default_factory=np.geterr)
+    errors: Any = field(default_factory=np.geterr)
 
 
 @dataclass(eq=False, repr=False)

@@ -134,7 +134,7 @@ def minibatch_order(
 
 def numbers_of(shards: Sequence[Sequence[Piece]], lengths: Sequence[int]) -> NDArray[np.int64]:
     """The numbers that documents have if partitions are numbered one after another."""
-    first_numbers = np.concatenate([[0], np.cumsum(lengths)])
+    first_numbers = np.cumsum([0, *lengths])
     documents = [
         np.arange(piece.start, piece.stop, dtype=np.int64) + first_numbers[piece.partition]
         for pieces in shards
@@ -192,13 +192,12 @@ class Partitions(Elsewhere):
 
         properties: list[PartitionProperties] = gather(engine, submit)
         widths = [partition.n_features for partition in properties]
-        wrong_partitions = [i for i, width in enumerate(widths) if width != widths[0]]
-        if wrong_partitions:
-            raise ValueError(
-                f"All partitions of X must have the same number of words. Partition 0 has "
-                f"{widths[0]}, and partition {wrong_partitions[0]} has "
-                f"{widths[wrong_partitions[0]]}."
-            )
+        for number, width in enumerate(widths):
+            if width != widths[0]:
+                raise ValueError(
+                    f"All partitions of X must have the same number of words. Partition 0 has "
+                    f"{widths[0]}, and partition {number} has {width}."
+                )
         self.lengths = [partition.n_documents for partition in properties]
         self.shape = sum(self.lengths), widths[0]
         #: float32 if all partitions have this dtype, otherwise float64.
@@ -288,10 +287,9 @@ class ShardedCorpus(Elsewhere):
         if not len(rows):
             return csr_matrix((0, self.shape[1]), dtype=self.dtype)
         documents = vstack(gather(self._engine, submit), format="csr", dtype=self.dtype)
-        # the inverse permutation of `ascending_order`
-        original_order = np.empty_like(ascending_order)
-        original_order[ascending_order] = np.arange(len(original_order), dtype=np.int64)
-        return documents if np.all(np.diff(ascending_order) == 1) else documents[original_order]
+        if np.all(np.diff(ascending_order) == 1):
+            return documents
+        return documents[np.argsort(ascending_order, kind="stable")]  # the inverse permutation
 
     def total(
         self,

@@ -149,9 +149,8 @@ class DaskEngine(SerialEngine):
     ) -> Handle:
         """Compute a function on a worker, if possible on the one of this `slot`."""
         worker_options: dict[str, Any] = {}
-        # any worker if there is no slot
-        address = None if slot is None else self._addresses[slot % len(self._addresses)]
-        if address is not None:
+        if slot is not None:  # otherwise any worker
+            address = self._addresses[slot % len(self._addresses)]
             worker_options = {"workers": [address], "allow_other_workers": True}
         # delayed arguments are computed as tasks of their own
         argument_handles = [
@@ -165,7 +164,7 @@ class DaskEngine(SerialEngine):
         future = self._client.submit(
             function, *argument_handles, key=key, pure=False, **worker_options
         )
-        if address is not None:
+        if slot is not None:
             self._worker_of_result[future] = address
         return future
 
@@ -176,7 +175,6 @@ class DaskEngine(SerialEngine):
 
     def gather(self, handles: Sequence[Handle]) -> list[Any]:
         """Wait for results and return them."""
-        handles = list(handles)
         errors_of_losses = self._distributed.KilledWorker, CancelledError, _ValueLostError
         try:
             results = self._client.gather(handles, direct=self._sends_directly, asynchronous=True)
@@ -233,9 +231,9 @@ class DaskEngine(SerialEngine):
                     "some, for example with `dask worker` and the scheduler's address."
                 )
             time.sleep(0.1)
-        # counts updates in which workers were lost
-        self.n_losses += any(address not in self._threads for address in self._addresses)
         remaining = [address for address in self._addresses if address in self._threads]
+        # counts updates in which workers were lost
+        self.n_losses += len(remaining) < len(self._addresses)
         # workers keep their places, so that the slots of the data stay on them
         self._addresses = remaining + sorted(self._threads.keys() - set(remaining))
 

@@ -303,11 +303,11 @@ def _seed(random_state: Any) -> str:
 
 def _stop_list(stop_words: Any) -> str:
     """Name a list of stop words."""
+    if isinstance(stop_words, str) and stop_words == SCIKIT_LEARN:
+        return "the English list of scikit-learn"
     languages = languages_in(stop_words) if isinstance(stop_words, str) else None
     if languages is None:  # also of an unknown name, which was set after the fit
         return "a list that was passed"
-    if stop_words == SCIKIT_LEARN:
-        return "the English list of scikit-learn"
     lists = [
         "the English list of scikit-learn, without words such as system and interest"
         if language == "english"

@@ -475,8 +475,11 @@ def _read_table(path: str | PathLike, needed: Sequence[str], pandas: Any) -> Any
 def _texts_of(path: str | PathLike, needed: Sequence[str], pandas: Any) -> list[str]:
     """Return the text of a file, or of each sheet of a workbook, from the header on."""
     name = fspath(path)
-    with opened(path, "a table") as stream:  # it may be compressed
-        content = stream.read()
+    with open(path, "rb") as file:
+        content = file.read()
+    if not content.startswith(WORKBOOKS):
+        with opened(path, "a table") as stream:  # it may be compressed
+            content = stream.read()
     if content.startswith(WORKBOOKS):
         import_optional("openpyxl", "Reading a workbook")  # pandas uses it
         try:

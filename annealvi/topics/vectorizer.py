@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, islice
-from numbers import Integral
 from os import PathLike
 from string import ascii_uppercase
 from typing import Any, ClassVar, Literal
@@ -23,7 +22,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import checked, is_missing, naming
+from annealvi.checks import checked, is_int_in, is_missing, naming
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import summed
 from annealvi.topics.languages import (
@@ -239,8 +238,8 @@ def different_ints(values: Any, name: str, what: str, lower: int, upper: int) ->
     are_listed = is_list(values)
     numbers = list(values) if are_listed else [values]
     for value in numbers:
-        is_valid = are_listed and isinstance(value, Integral) and not isinstance(value, bool)
-        if not is_valid or not lower <= value <= upper or numbers.count(value) > 1:
+        is_valid = are_listed and is_int_in(value, lower, upper)
+        if not is_valid or numbers.count(value) > 1:
             raise BadParameter(
                 name, f"a list of different ints in the range [{lower}, {upper}], {what}", value
             )

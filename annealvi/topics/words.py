@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from annealvi._kernels import special
-from annealvi.checks import TINY
+from annealvi.checks import TINY, is_int_in
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
 from annealvi.topics.naming import read_answer
@@ -195,11 +195,9 @@ class Labels(Sequence[str]):
         """Return the number of a topic from its number or its label."""
         if isinstance(topic, str) and topic in self._labels:
             return self._labels.index(topic)
-        is_number = isinstance(topic, Integral) and not isinstance(topic, bool)
-        if not is_number or not 0 <= topic < len(self):
-            raise BadParameter(
-                "topic", (f"an int from 0 to {len(self) - 1} or the label of a topic"), topic
-            )
+        last = len(self) - 1
+        if not is_int_in(topic, 0, last):
+            raise BadParameter("topic", f"an int from 0 to {last} or the label of a topic", topic)
         return int(topic)
 
     def numbers(self, topics: Any) -> list[int]:
