@@ -480,7 +480,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             if as_array(self.topic_word_prior).ndim:
                 self.topic_word_prior = self._state.model.eta
             self.n_features_in_ = self._state.model.n_features
-            vars(self).pop("feature_names_in_", None)
+            self.__dict__.pop("feature_names_in_", None)
         return self
 
     def release_buffers(self) -> None:
