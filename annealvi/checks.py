@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
@@ -174,7 +174,8 @@ def as_array(value: Any) -> NDArray:
 
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN, or one of the missing values of pandas."""
-    return not isinstance(value, str) and str(value) in ("None", "nan", "<NA>", "NaT")
+    # a text or a list of words is not, and may be long
+    return not isinstance(value, Sequence) and str(value) in ("None", "nan", "<NA>", "NaT")
 
 
 def check_width(
