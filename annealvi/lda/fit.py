@@ -447,7 +447,10 @@ def prepare_portion(state: LDAState, X: csr_matrix, settings: Settings, populati
     `population` is the number of documents in the stream.  An error leaves the state unchanged.
     """
     if not check_counts(X, population, "total_samples"):
-        warn_user("The documents contain no counted word. Nothing is learned from them.")
+        warn_user(
+            f"None of the {X.shape[0]:,} documents has a counted word. Nothing is learned from "
+            "them."
+        )
     model = state.model
     model.n_documents = population
     model.n_words = None  # unknown in a stream

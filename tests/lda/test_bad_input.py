@@ -264,7 +264,7 @@ def test_populations_out_of_range(total_samples):
     refused("total_samples", lda.perplexity, X, sub_sampling=True)
 
 
-@pytest.mark.filterwarnings("ignore:The documents contain no counted word")
+@pytest.mark.filterwarnings("ignore:None of the . documents has a counted word")
 def test_a_corpus_without_words():
     for preset in ("annealvi", "sklearn"):
         lda = TemperedLDA(3, preset=preset, random_state=0).fit(EMPTY)

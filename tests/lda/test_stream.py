@@ -70,7 +70,7 @@ def test_memory_is_given_back(let_go):
 
 def test_a_portion_without_words_is_told():
     model = lda().partial_fit(X[:7])
-    with pytest.warns(UserWarning, match="no counted word. Nothing is learned from them"):
+    with pytest.warns(UserWarning, match="has a counted word. Nothing is learned from them"):
         model.partial_fit(0 * X[:7])
 
 

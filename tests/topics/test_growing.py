@@ -152,7 +152,7 @@ def test_lists_of_words_as_texts(analyzer):
 def test_given_counts_stay():
     X, words = np.eye(4, dtype=int).repeat(3, axis=0), ["star", "moon", "bread", "butter"]
     model = make(n_topics=2).fit_counts(X, words)
-    with pytest.warns(UserWarning, match="no counted word. Nothing is learned") as told:
+    with pytest.warns(UserWarning, match="has a counted word. Nothing is learned") as told:
         model.partial_fit(["a telescope"] * 50)
     assert len(told) == 1
     assert model.feature_names_.tolist() == words
