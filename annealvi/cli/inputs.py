@@ -247,7 +247,9 @@ def _chosen_columns(chosen: Namespace, table: Mapping[str, Any]) -> dict[str, li
     """Return the columns that options name; the error about a missing column lists all columns."""
     names = list(table)
     options = [("text", name) for name in chosen.text]
-    options += [(option, vars(chosen).get(option)) for option in ("title", "time", "group", "name")]
+    options += [
+        (option, getattr(chosen, option, None)) for option in ("title", "time", "group", "name")
+    ]
     columns: dict[str, list] = {}
     for option, name in options:
         if name is None:  # a column with the name title is used by default
@@ -438,15 +440,14 @@ def _separator(text: str) -> str:
 
     def agreement(separator: str) -> tuple[float, int]:
         """The share of rows with as many columns as the header, and the number of columns."""
-        rows = list(islice(filter(None, _reader(text, separator)), LOOKED_AT))
-        n = len(rows[0]) if rows else 1
+        rows = islice(filter(None, _reader(text, separator)), LOOKED_AT)
+        n = len(next(rows, [""]))
         if n == 1:
             return 0.0, 1
-        agree = [len(row) == n for row in rows[1:]]
+        agree = [len(row) == n for row in rows]
         return (sum(agree) / len(agree) if agree else 1.0), n
 
-    best = max(SEPARATORS, key=agreement)
-    return best if agreement(best) > (0.0, 1) else ALONE
+    return max(ALONE + SEPARATORS, key=agreement)  # the first if all texts have one column
 
 
 def _quoting(text: str, separator: str) -> int:
@@ -483,7 +484,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> dict[st
     The result is options of pandas: which columns to read, or the names of all columns if R has
     written the names of rows without a header.
     """
-    rows = _reader(text, separator, quoting)
+    rows = _reader(text.rstrip("\r\n "), separator, quoting)  # without blank lines at the end
     header: list[str] = next(rows, [])
     # rows by the number of their last line, from the second row on
     lines = {rows.line_num: row if row != [""] else [] for row in rows}  # noqa: B035, it changes
@@ -549,10 +550,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> dict[st
                 f"In {origin}, rows have fewer columns than the header, as if a separator were "
                 f"missing: {len(short)} rows, the first on line {short[0]}."
             )
-        ends = [line for line, row in lines.items() if row]
-        # blank lines before the last row
-        n_blank = sum(not row and line < ends[-1] for line, row in lines.items())
-        _warn_of_blank_lines(n_blank, origin)
+        _warn_of_blank_lines(len(lines) - len(cells), origin)
     return {"usecols": range(n_columns)}  # without blank cells after these columns
 
 

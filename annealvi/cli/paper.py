@@ -134,7 +134,7 @@ def paper(chosen: Namespace) -> None:
 def _covariates(table: Any) -> Any:
     """Return a table as a DataFrame, in which columns of numbers are converted to numbers."""
     pandas = import_optional("pandas", "annealvi paper")
-    frame = pandas.DataFrame({} if table is None else dict(table)).replace("", None)
+    frame = pandas.DataFrame(table).replace("", None)
     for name in frame:
         # columns that are numbers already
         if not all(isinstance(value, str | None) for value in frame[name]):

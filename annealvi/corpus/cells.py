@@ -432,20 +432,20 @@ class _SafeText:
     """A stream of text in which SciPy's reader finds the end of each line.
 
     The reader crashes the process if something follows the last number of a file that does not end
-    with a line feed, and at a null character.
+    with a line feed, and at a null character.  It skips blank lines.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
         """Read from a stream that is open."""
         self._stream = stream
-        self._last = b"\n"
+        self._end = b"\n"
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes; the last line gets its end."""
+        """Return at most `size` bytes; a line feed follows the last of them."""
         text = self._stream.read(size).replace(b"\0", b"?")
-        if not text and self._last != b"\n":
-            text = b"\n"
-        self._last = text[-1:] or self._last
+        if not text:
+            text = self._end
+            self._end = b""
         return text
 
 

@@ -96,7 +96,7 @@ def _refuse_zstd(stream: IO[bytes]) -> IO[bytes]:
 
 #: The first bytes of compressed files, and what opens them.
 OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"\x1f\x8b": gzip.open,
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ": lzma.LZMAFile,
     b"PK\x03\x04": _only_member,
@@ -191,9 +191,10 @@ def read_vocabulary(
         words = [line.strip() for line in text.split("\n")]
         while words and not words[-1]:  # empty lines at the end
             words.pop()
-        if len(words) < n_words or (exact and len(words) > n_words):
-            message = f"it has {len(words)} words, but the counts have {n_words}."
-            if len(words) > n_words:
+        n_lines = len(words)
+        if n_lines < n_words or (exact and n_lines > n_words):
+            message = f"it has {n_lines} words, but the counts have {n_words}."
+            if n_lines > n_words:
                 message += f" Its first line, {words[0]!r}, may be a header."
             raise ValueError(message)
     return np.array(words, dtype=object)
@@ -394,7 +395,7 @@ def with_words(X: csr_matrix, words: Any) -> tuple[csr_matrix, NDArray | None]:
         return X, None
     words = np.array([str(word) for word in words], dtype=object)
     if len(words) > X.shape[1]:
-        X = csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(words)))
+        X.resize(X.shape[0], len(words))
     return X, words
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from itertools import zip_longest
 from os import PathLike, fspath
+from statistics import mode
 from typing import IO, Any
 
 import numpy as np
@@ -75,17 +75,17 @@ def read_mallet_state(path: str | PathLike) -> Bunch:
                         f"line {number} must have six parts, of which all but the source and the "
                         f"type are numbers. Got {line.decode(errors='replace')!r}."
                     )
-                document, word, name, topic = token.groups()
-                name = _decoded(name, number)
-                if int(topic) >= len(alpha):
+                document, word, topic = map(int, token.group(1, 2, 4))
+                name = _decoded(token[3], number)
+                if topic >= len(alpha):
                     raise ValueError(
                         f"line {number}: topic numbers must be less than {len(alpha)}, the number "
-                        f"of values after '#alpha'. Got {int(topic)}."
+                        f"of values after '#alpha'. Got {topic}."
                     )
-                earlier = names.setdefault(int(word), name)
+                earlier = names.setdefault(word, name)
                 if earlier != name:
                     raise ValueError(
-                        f"line {number} gives the number {int(word)} to the word {name!r}, but an "
+                        f"line {number} gives the number {word} to the word {name!r}, but an "
                         f"earlier line gives it to {earlier!r}. Is a number missing in a line?"
                     )
                 tokens.append((document, word, topic))
@@ -192,7 +192,7 @@ def read_mallet_doc_topics(path: str | PathLike) -> Bunch:
             values = _proportions_from_pairs(rows)
         else:
             # the most frequent number of cells; other rows are reported as errors
-            (n_cells, _), *_ = Counter(map(len, rows.values())).most_common(1)
+            n_cells = mode(map(len, rows.values()))
             values = np.array(_parsed(rows, lambda row: _proportions(row, n_cells - 2)))
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(

@@ -171,8 +171,8 @@ def _draw_grid(
         width = _height_of(len(drawn.columns)) + 3  # 3 inches for labels and colours
     ax = _axes(ax, width=width, height=_height_of(len(drawn.rows)))
     image = ax.imshow(drawn.values, aspect="auto", **colours)
-    ax.set_xticks(np.arange(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)
-    ax.set_yticks(np.arange(len(drawn.rows)), drawn.rows, parse_math=False)
+    ax.set_xticks(range(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)
+    ax.set_yticks(range(len(drawn.rows)), drawn.rows, parse_math=False)
     ax.tick_params(length=0, labelsize="small")
     ax.figure.colorbar(image, ax=ax, label=what, shrink=0.6)
     return ax
@@ -279,10 +279,12 @@ def _name_rows(ax: Any, heights: Any, names: list[str]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _legend(ax: Any) -> None:
+def _legend(ax: Any, title: str = "") -> None:
     """Draw a legend beside the figure, in which $ does not start a formula."""
-    legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
-    for text in legend.get_texts():
+    legend = ax.legend(
+        loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small", title=title
+    )
+    for text in [legend.get_title(), *legend.get_texts()]:
         text.set_parse_math(False)
 
 
@@ -370,12 +372,12 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     else:
         change = frame.groupby("topic")["share"].agg(np.ptp)  # largest minus smallest share
     change = change.sort_values(kind="stable", ascending=False)
-    default = list(change.index[: pictures.N_BANDS if curves else None])
-    chosen = _of_effects(frame, topics, default)
-    labelled = zip(frame["topic"], frame["label"], strict=True)
-    names = {k: pictures.shorten(f"{k} {label}") for k, label in labelled}
+    default = change.index[: pictures.N_BANDS if curves else None]
+    labels = dict(zip(frame["topic"], frame["label"], strict=True))
+    chosen = _of_effects(labels, default if topics is None else topics)
+    names = {k: pictures.shorten(f"{k} {label}") for k, label in labels.items()}
     # dots of several values are drawn one above the other
-    n_lines = len(chosen) * (1 if of_difference else 1 + len(values) // 3)
+    n_lines = len(chosen) * (1 + len(values) // 3)
     ax = _axes(ax, width=8, height=4 if curves else _height_of(n_lines))
     if curves:
         for k in chosen:
@@ -389,7 +391,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         _legend(ax)
         return ax
     # the differences between two values, or the shares for each value
-    groups = [(None, frame)] if of_difference else list(frame.groupby(covariate, sort=False))
+    groups = [("", frame)] if of_difference else list(frame.groupby(covariate, sort=False))
     for number, (value, rows) in enumerate(groups):
         rows = rows.set_index("topic").loc[chosen]
         share = rows["share"]
@@ -403,7 +405,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
             fmt="none",
             elinewidth=1,
             color=colour,
-            label=None if of_difference else str(value),
+            label=str(value),  # in the legend, which differences do not have
         )
         # the dot of a difference is hollow if its interval contains 0
         filled = (rows["low"] > 0) | (rows["high"] < 0) | (not of_difference)
@@ -424,18 +426,13 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         ax.set_xlabel(f"share if {covariate} is {second}, minus if {first}", parse_math=False)
     else:
         ax.set_xlabel("mean share of a document")
-        _legend(ax)
-        ax.get_legend().set_title(covariate)
-        ax.get_legend().get_title().set_parse_math(False)
+        _legend(ax, covariate)
     return ax
 
 
-def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
-    """Return the numbers of the topics to draw from their numbers or labels (None: `default`)."""
-    if topics is None:
-        return default
+def _of_effects(labels: dict[int, str], topics: Any) -> list[int]:
+    """Return the numbers of topics from their numbers or their `labels`."""
     topics = list(topics) if as_array(topics).ndim else [topics]
-    labels = dict(zip(frame["topic"], frame["label"], strict=True))
     numbers = [
         k
         for topic in topics

@@ -251,10 +251,9 @@ class Effects:
 
     def _checked(self, at: Any, name: str) -> dict[str, Any]:
         """Return values of covariates as a new dict; `name` is the name of the parameter `at`."""
-        covariates = list(self._design.data)
-        if not isinstance(at, Mapping) or not at or not set(covariates).issuperset(at):
+        if not isinstance(at, Mapping) or not at or not set(self.covariates).issuperset(at):
             raise BadParameter(
-                name, f"a dict with values of some of the covariates {covariates}", at
+                name, f"a dict with values of some of the covariates {self.covariates}", at
             )
         return dict(at)
 
@@ -303,6 +302,7 @@ class Effects:
             p_value = 2 * stats.t.sf(np.abs(estimate) / error, freedom)
             # half the width of the interval; without error it is 0, and NaN remains NaN
             half = np.where(error > 0, stats.t.ppf(0.975, freedom) * error, error)
+            between = variances[-1] / total  # with refits: NaN where an interval is missing
         n_topics, n_rows = estimate.shape
         frame = {
             "topic": np.repeat(list(self._labels), n_rows),
@@ -317,8 +317,6 @@ class Effects:
         }
         if self._found_again is not None:
             frame["found_again"] = np.repeat(self._found_again, n_rows)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                between = variances[-1] / total  # NaN where an interval is missing
             frame["reason"] = [
                 reason or (DIFFERENT.format(share) if share > 0.5 else "")
                 for reason, of_topic in zip(self._missing or (), between, strict=True)
@@ -377,7 +375,6 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     frame = _table(data, known, index, "data")
     columns = list(map(str, frame))
     frame = frame.assign(**_numbers_of_times(formula, frame, pandas))
-    _warn_of_numbers(formula, frame, pandas)
 
     def read(frame: Any) -> Any:
         """Return the matrix of the formula; an error becomes a BadParameter."""
@@ -417,7 +414,7 @@ def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     kept = matrix.index.to_numpy()  # the numbers of the documents in the regression
     return Design(
         matrix=matrix.to_numpy(float),
-        terms=list(matrix.columns),
+        terms=list(matrix),
         kept=kept,
         data=frame.loc[kept],
         spec=matrix.model_spec,
@@ -461,18 +458,19 @@ def _table(data: Any, known: NDArray, index: Any, name: str) -> Any:
 def plain_column(column: Any, pandas: Any) -> Any:
     """Return a column in a dtype of NumPy, or as a category of objects, for formulaic."""
     dtype = column.dtype
+    is_of_numpy = isinstance(dtype, np.dtype)
     if isinstance(dtype, pandas.CategoricalDtype):
         # values of Python as objects
         return column.cat.rename_categories(dtype.categories.astype(object))
     # numbers of pandas, which can be missing or sparse, and truth values
-    if not isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+    if not is_of_numpy and dtype.kind in "biuf":
         if column.notna().all():
             return pandas.Series(column.tolist(), column.index)
         if dtype.kind != "b":
-            return pandas.Series(column.to_numpy(np.float64, na_value=np.nan), column.index)
-    if dtype.kind == "m" and not isinstance(dtype, np.dtype):  # durations of Arrow
+            return column.astype(float)
+    if dtype.kind == "m" and not is_of_numpy:  # durations of Arrow
         return column.astype("timedelta64[ns]")
-    if dtype.kind == "O" or not isinstance(dtype, np.dtype | pandas.DatetimeTZDtype):
+    if dtype.kind == "O" or not (is_of_numpy or isinstance(dtype, pandas.DatetimeTZDtype)):
         column = column.astype(object).where(column.notna(), None)
         known = column.dropna()
         # a column of objects that are all numbers
@@ -508,32 +506,28 @@ def _in_formula(name: str, formula: str, before: str = "") -> Any:
     return re.search(rf"{before}(?<![\w.]){re.escape(str(name))}(?![\w.])", formula)
 
 
-def _warn_of_numbers(formula: str, frame: Any, pandas: Any) -> None:
-    """Warn about covariates that are numbers written as texts, which are categories."""
-    for name in frame:
-        column = frame[name]
-        is_text = column.dtype.kind == "O" and _in_formula(name, formula)
-        if not is_text or _in_formula(name, formula, before=CATEGORY):
-            continue
-        known = column.dropna()
-        for value in known[~known.map(pandas.api.types.is_hashable).astype(bool)]:
-            raise BadParameter(
-                f"data[{name!r}]", "one number, text or date for each document", value
-            )
-        # few different texts are probably codes of categories; other objects are no texts
-        if known.nunique() <= FEW_VALUES or not any(isinstance(value, str) for value in known):
-            continue
-        share = known.astype(str).str.fullmatch(_LIKE_A_NUMBER).mean()
-        if share >= 0.5 or numbers_in(column, pandas)[0] is not None:
-            warn_user(
-                f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
-                "Each of them is a category. Remove units and convert them with "
-                f"pandas.to_numeric, or write C({name})."
-            )
+def _warn_of_numbers(name: Any, column: Any, pandas: Any) -> None:
+    """Warn about a covariate of numbers written as texts, which are categories."""
+    known = column.dropna()
+    for value in known[~known.map(pandas.api.types.is_hashable).astype(bool)]:
+        raise BadParameter(f"data[{name!r}]", "one number, text or date for each document", value)
+    # few different texts are probably codes of categories; other objects are no texts
+    if known.nunique() <= FEW_VALUES or not any(isinstance(value, str) for value in known):
+        return
+    share = known.astype(str).str.fullmatch(_LIKE_A_NUMBER).mean()
+    if share >= 0.5 or numbers_in(column, pandas)[0] is not None:
+        warn_user(
+            f"The covariate {name!r} contains numbers as texts, such as {known.iloc[0]!r}. "
+            "Each of them is a category. Remove units and convert them with "
+            f"pandas.to_numeric, or write C({name})."
+        )
 
 
 def _numbers_of_times(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
-    """Convert dates in a formula to numbers of years, or to texts in C(), and durations to days."""
+    """Convert dates in a formula to numbers of years, or to texts in C(), and durations to days.
+
+    Numbers that are written as texts are not converted; a warning tells this.
+    """
     columns = {}
     for name in frame:
         if not _in_formula(name, formula):
@@ -550,6 +544,8 @@ def _numbers_of_times(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
         if not is_category:  # where a mark such as "NA" is a category
             column = column.drop(marks.index).reindex(column.index)
         if not are_dates(column):
+            if not is_category and column.dtype.kind == "O":
+                _warn_of_numbers(name, frame[name], pandas)
             continue
         dates = read_times(column.tolist(), pandas, f"data[{name!r}]")
         times = pandas.Series(dates, frame.index)

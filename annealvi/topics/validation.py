@@ -436,11 +436,8 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
             "The first row of a file must contain these names, and its columns must be separated "
             "by commas, semicolons or tabs; save it as 'CSV UTF-8'.",
         )
-    repeated = table["question"][table["question"].duplicated()]
-    if len(repeated):
-        raise BadParameter(
-            name, "a table with each question once", f"question {repeated.iloc[0]} twice"
-        )
+    for question in table["question"][table["question"].duplicated()]:  # raises for the first
+        raise BadParameter(name, "a table with each question once", f"question {question} twice")
     return table.set_index("question")
 
 
@@ -517,9 +514,8 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
 
     `table` contains the answers, `right` the key, and `name` is the table's name in messages.
     """
-    unknown = table.index.difference(right.index, sort=False)
-    if len(unknown):
-        raise BadParameter(name, "answers only to questions of the key", f"question {unknown[0]}")
+    for question in table.index.difference(right.index, sort=False):  # here too
+        raise BadParameter(name, "answers only to questions of the key", f"question {question}")
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
     # an answer that is not a number becomes NaN, and is found below because its text is not missing
@@ -530,7 +526,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
     highest = (right if lowest else right.assign(options=1))["options"]
     is_allowed = answers.between(lowest, highest) & (answers % 1 == 0)
     bad = text[text.notna() & ~is_allowed]
-    for question, answer in bad.items():  # raises for the first
+    for question, answer in bad.items():
         raise BadParameter(
             f"{name}[{question}]",
             f"an integer from {lowest} to {int(highest[question])}, or empty",
