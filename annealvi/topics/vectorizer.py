@@ -81,10 +81,11 @@ def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) 
             )
         checked_texts.append(text)
     rows = [text.tokens for text in checked_texts if isinstance(text, Tokens)]
-    groups: list = [[*chain.from_iterable(rows)]]
+    has_texts = share_with_spaces([*chain.from_iterable(rows)]) >= 0.5
     if len(rows) > 9 and len({*map(len, rows)}) == 1:  # few lists may be alike by chance
-        groups += zip(*rows, strict=True)  # the columns, if this is a table
-    if min_documents and max(map(share_with_spaces, groups)) >= 0.5:
+        # a column of texts, if this is a table
+        has_texts |= any(share_with_spaces(column) > 0.75 for column in zip(*rows, strict=True))
+    if min_documents and has_texts:
         warn_user(
             f"Many words in the lists of {name!r} contain spaces. Each "
             "of them is counted as one word. Pass texts as str, not as rows of a table."
@@ -112,7 +113,7 @@ def _items(texts: Any, name: str) -> Iterable:
         hint = "Put a single text in a list. If this is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
         hint = f"Choose one of its columns, {list(map(str, texts.columns))[:10]}."
-    elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
+    elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T") and not issparse(texts):
         return texts  # an array of str: each row is a list of words
     elif issparse(texts) or getattr(texts, "ndim", 1) != 1:
         hint = "Pass word counts to TemperedLDA, or counts and words to TopicModel.fit_counts."
@@ -727,6 +728,7 @@ class TopicVectorizer(CountVectorizer):
         TypeError
             If a document is neither a str nor a list of str.
         """
+        self._validate_params()
         texts = check_texts(raw_documents, "raw_documents", min_documents=0)
         return super().transform(readable(self, texts))
 
