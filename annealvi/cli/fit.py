@@ -46,7 +46,7 @@ def fit(chosen: Namespace) -> None:
     source = Source(model)
     few = few_documents(len(corpus), len(source.components_))
     if few:
-        warn_user(f"{few}. Use fewer topics.")
+        warn_user(f"{few} Use fewer topics.")
     with progress(chosen, "counting words"):
         X = counts_of(source, corpus, "the model")
     sizes = None

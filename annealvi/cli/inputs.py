@@ -486,28 +486,19 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> dict[st
     """
     rows = _reader(text.rstrip("\r\n "), separator, quoting)  # without blank lines at the end
     header: list[str] = next(rows, [])
+    n_columns = len(header)
     # rows by the number of their last line, from the second row on
     lines = {rows.line_num: row if row != [""] else [] for row in rows}  # noqa: B035, it changes
     cells = list(filter(None, lines.values()))  # without blank lines
-    n_columns = len(header)
     body = text.partition("\n")[2]
-    is_quoted = body.startswith('"')
-    # instead of blank last cells, or of texts with separators, which spaces often follow
-    is_of_r = any(row[-1] for row in cells) and (is_quoted or f"{separator} " not in body)
-    # numbers from 1, or other names; unquoted names in .csv files may be parts of texts
-    is_numbered = all(row[0] == str(n) for n, row in enumerate(cells, start=1))
-    is_named = is_numbered or (
-        (is_quoted or separator == "\t") and len({row[0] for row in cells}) == len(cells)
-    )
-    n_longer = sum(len(row) == n_columns + 1 for row in cells)
-    if is_named and is_of_r and len(cells) > 1 and 2 * n_longer > len(cells):
+    if _begin_with_names(cells, n_columns, body, separator):
         for line, row in lines.items():
             if row and len(row) != n_columns + 1:
                 raise ValueError(
                     f"the row that ends on line {line} has {len(row)} columns, but most rows have "
                     f"{n_columns + 1}, one more than the header, as R writes names of rows."
                 )
-        if not is_quoted:
+        if not body.startswith('"'):
             warn_user(
                 f"In {origin}, all rows have one more column than the header. The first column is "
                 "read as the names of rows that R writes."
@@ -519,24 +510,7 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> dict[st
                 f"the row that ends on line {line} has {len(row)} columns, but the header has "
                 f"{n_columns} columns. Put texts that contain {separator!r} in quotation marks."
             )
-    # in texts, a space often follows a separator
-    joined = [
-        end
-        for end, row in lines.items()
-        for cell in row
-        if any(
-            line.replace(f"{separator} ", " ").count(separator) == n_columns - 1
-            for line in cell.split("\n")[1:]
-        )
-    ]
-    # in a single column each line looks like a row, but often most texts have several lines
-    if joined and (separator != ALONE or 2 * len(joined) < len(cells)):
-        warn_user(
-            f"In {origin}, quotation marks enclose several lines that look like rows, and each is "
-            f"read as one text: {len(joined)} texts, the first ends on line {joined[0]}. If a "
-            "quotation mark is a part of a text, write it twice, and put the text in quotation "
-            "marks."
-        )
+    _warn_of_joined_rows(lines, n_columns, separator, origin)
     n_escaped = len(ESCAPED.findall(text)) if separator == "\t" else 0
     if n_escaped:
         warn_user(
@@ -552,6 +526,50 @@ def _check_rows(text: str, separator: str, quoting: int, origin: str) -> dict[st
             )
         _warn_of_blank_lines(len(lines) - len(cells), origin)
     return {"usecols": range(n_columns)}  # without blank cells after these columns
+
+
+def _begin_with_names(cells: list[list[str]], n_columns: int, body: str, separator: str) -> bool:
+    """Whether rows begin with names, as R writes them, without a name of their column.
+
+    `cells` are the rows without the header, and `body` is their text.
+    """
+    is_quoted = body.startswith('"')
+    # instead of blank last cells, or of texts with separators, which spaces often follow
+    is_of_r = any(row[-1] for row in cells) and (is_quoted or f"{separator} " not in body)
+    # numbers from 1, or other names; unquoted names in .csv files may be parts of texts
+    is_numbered = all(row[0] == str(n) for n, row in enumerate(cells, start=1))
+    is_named = is_numbered or (
+        (is_quoted or separator == "\t") and len({row[0] for row in cells}) == len(cells)
+    )
+    n_longer = sum(len(row) == n_columns + 1 for row in cells)
+    return is_named and is_of_r and len(cells) > 1 and 2 * n_longer > len(cells)
+
+
+def _warn_of_joined_rows(
+    lines: dict[int, list[str]], n_columns: int, separator: str, origin: str
+) -> None:
+    """Warn if quotation marks enclose several lines that look like rows.
+
+    `lines` are the rows by the numbers of their last lines.
+    """
+    # in texts, a space often follows a separator
+    joined = [
+        end
+        for end, row in lines.items()
+        for cell in row
+        if any(
+            line.replace(f"{separator} ", " ").count(separator) == n_columns - 1
+            for line in cell.split("\n")[1:]
+        )
+    ]
+    # in a single column each line looks like a row, but often most texts have several lines
+    if joined and (separator != ALONE or 2 * len(joined) < len(lines)):
+        warn_user(
+            f"In {origin}, quotation marks enclose several lines that look like rows, and each is "
+            f"read as one text: {len(joined)} texts, the first ends on line {joined[0]}. If a "
+            "quotation mark is a part of a text, write it twice, and put the text in quotation "
+            "marks."
+        )
 
 
 # ----------------------------------------------------------------------------- counts

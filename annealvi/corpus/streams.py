@@ -238,7 +238,7 @@ def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int =
     if hasattr(documents, "columns"):
         raise TypeError(
             "'documents' must be an iterable of texts. Got a table; choose one of its columns, "
-            f"{[*map(str, documents.columns)][:10]}."
+            f"{list(documents.columns[:10])}."
         )
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)

@@ -255,14 +255,15 @@ def few_documents(n_documents: int, n_topics: int) -> str:
         return ""
     return (
         f"{n_documents:,} documents for {n_topics:,} topics are fewer than {N_DOCUMENTS} documents "
-        "per topic"
+        "per topic."
     )
 
 
 def trust(topics: Topics, together: Together, refits: Any, n_documents: int) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
-    unknown = np.full(len(topics.components), np.nan)
+    components = topics.components
+    unknown = np.full(len(components), np.nan)
     weak = why_weak(topics, refits)
     unclear = why_unclear(topics, together)
     columns = {
@@ -270,18 +271,16 @@ def trust(topics: Topics, together: Together, refits: Any, n_documents: int) -> 
         "probability": unknown if topics.evidence is None else probability_of(topics.evidence),
         "found_again": unknown if refits is None else refits.found_again,
         "similarity": similarity_of(topics, refits),
-        "weak": [bool(text) for text in weak],
+        "weak": list(map(bool, weak)),
         "coherence": together.coherence,
-        "exclusivity": exclusivity_of(topics.components, relevance=RELEVANCE),
+        "exclusivity": exclusivity_of(components, relevance=RELEVANCE),
         "overlap": together.overlap,
-        "distinctness": nearest(hellinger(topics.components))[0],  # the distances
-        "unclear": [bool(text) for text in unclear],
+        "distinctness": nearest(hellinger(components))[0],  # the distances
+        "unclear": list(map(bool, unclear)),
         "reason": _joined(weak, unclear),
     }
     table = pandas.DataFrame(columns).rename_axis("topic")
-    notes = [UNKNOWN] if topics.evidence is None and refits is None else []
-    few = few_documents(n_documents, len(topics.components))
-    if few:
-        notes.append(f"{few}.")
-    table.attrs["note"] = " ".join(notes)
+    note = UNKNOWN if topics.evidence is None and refits is None else ""
+    few = few_documents(n_documents, len(components))
+    table.attrs["note"] = f"{note} {few}".strip()
     return table
