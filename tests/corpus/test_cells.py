@@ -95,8 +95,8 @@ def test_files_that_are_refused(adata, tmp_path):
     refused("must be one of .'log'.. Got 'counts'", fitted, path, layer="counts")
     refused("must be one of .'log'.. Got 'counts'", fitted, adata, layer="counts")
     refused("must be one of .'log'.. Got 'raw'", fitted, adata, layer="raw")
-    refused("integer counts. Got .* Logarithms and normal", fitted, path, layer="log")
-    refused("integer counts. Got .* Logarithms and normal", fitted, adata, layer="log")
+    refused("integer counts. Got .* Logarithms and weights", fitted, path, layer="log")
+    refused("integer counts. Got .* Logarithms and weights", fitted, adata, layer="log")
     empty = adata[:0].copy()
     empty.write_h5ad(tmp_path / "empty.h5ad")
     for source in (empty, tmp_path / "empty.h5ad"):
