@@ -122,17 +122,22 @@ def check_whole(X: Any, method: str) -> csr_matrix:
         )
     X = check_csr(X)
     check_non_negative(X, method)
+    check_integers(X, "X", "integer counts")
+    return X
+
+
+def check_integers(X: csr_matrix, name: str, must_be: str) -> None:
+    """Raise BadParameter about the parameter `name` if counts are no integers."""
     for first in range(0, X.nnz, CHUNK):  # the matrix may be larger than memory
         block = X.data[first : first + CHUNK]
         for broken in block[block != np.floor(block)]:
             raise BadParameter(
-                "X",
-                "integer counts",
+                name,
+                must_be,
                 broken,
-                "Logarithms and weights such as tf-idf are not counts. If X is from an AnnData, a "
-                "layer may have counts.",
+                "Logarithms and weights such as tf-idf are not counts. For texts, use a vectorizer "
+                "that counts words. If X is from an AnnData, a layer may have counts.",
             )
-    return X
 
 
 def _are_texts(X: Any) -> bool:

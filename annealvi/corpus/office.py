@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import zipfile
-from importlib import import_module
 from os import PathLike, fspath
 from pathlib import PurePath, PurePosixPath
 from typing import IO, Any
@@ -34,6 +33,7 @@ def read_xlsx(path: str | PathLike) -> Any:
     Empty cells are empty texts.
     """
     pandas = import_optional("pandas", "Reading a .xlsx file", "openpyxl")
+    escape = import_optional("openpyxl.utils.escape", "Reading a .xlsx file")
     check_size(path)
     with zipfile.ZipFile(path) as archive:
         sheet = archive.read(SHEET) if SHEET in archive.namelist() else b""
@@ -45,7 +45,7 @@ def read_xlsx(path: str | PathLike) -> Any:
         )
     table = pandas.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
     # Excel writes control characters as, for example, _x000D_
-    return table.map(import_module("openpyxl.utils.escape").unescape, na_action="ignore")
+    return table.map(escape.unescape, na_action="ignore")
 
 
 def read_docx(file: str | PathLike | IO[bytes]) -> list[str]:

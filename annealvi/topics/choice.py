@@ -28,7 +28,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import resolve, words_per_entry
-from annealvi.matrices import check_csr, summed
+from annealvi.matrices import check_csr, check_integers, summed
 from annealvi.metrics.held_out import document_completion, split_tokens
 from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
 from annealvi.progress import Progress
@@ -274,13 +274,7 @@ def choose_n_topics(
     """
     X, template = _counted(documents, model)  # counts, and the LDA with the parameters of fits
     check_non_negative(X, "choose_n_topics")
-    for weight in X.data[X.data % 1 > 0]:
-        raise BadParameter(
-            "documents",
-            "texts, or integer counts",
-            weight,
-            "Weights such as tf-idf are not counts. For texts, use a vectorizer that counts words.",
-        )
+    check_integers(X, "documents", "texts, or integer counts")
     sizes = sorted(
         different_ints(
             n_topics, "n_topics", "at most the number of words of the documents", 1, X.shape[1]
